@@ -102,7 +102,7 @@ for (const provider of Object.keys(providers) as Provider[]) {
       assert.match(first!, /"amount":\{"type":"number"\}/);
       assert.match(second!, /call_a/);
       assert.match(second!, /Ada/);
-      assert.match(second!, /A human changed these parameters before the tool ran: amount\./);
+      assert.match(second!, /A reviewer changed these parameters before the tool ran: amount\. It ran with /);
       assert.ok(second!.includes(providers[provider].kept), second!);
       for (const sent of [first!, second!]) {
         assert.ok(!sent.includes('apr_') && !sent.includes('exe_'), 'none of our ids reaches a model');

@@ -59,7 +59,10 @@ test('a gate in memory waits for the signal of its own client', async () => {
     const answer = await svc.agents.signal(arg, { actor: 'ann' });
     assert.deepEqual({ ...answer, decidedAt: '' }, { requestId, executionId, status: 'approved', decidedAt: '' });
     const outcome = await run;
-    assert.deepEqual({ ...outcome }, { status: 'completed', result: 1, changed: ['amount'], requestId });
+    assert.deepEqual(
+      { ...outcome },
+      { status: 'completed', result: 1, changed: ['amount'], executedWith: { amount: 15 }, requestId },
+    );
     assert.deepEqual(paid, [15]);
     const record = await svc.approvals.get(requestId);
     assert.deepEqual([record.status, record.run, record.decidedBy], ['approved', 'done', 'ann']);

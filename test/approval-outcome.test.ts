@@ -8,7 +8,8 @@ import { expectError } from './suites/expect-error.ts';
 // The text of an outcome for the model.
 
 const TIMEOUT_MS = 1_000;
-const NOTE = 'A human changed these parameters before the tool ran: amount.';
+const NOTE =
+  'A reviewer changed these parameters before the tool ran: amount. It ran with {"amount":15}. Do not call it again with the first parameters.';
 
 const refund = defineTool({
   tag: 'refund',
@@ -59,7 +60,7 @@ test('an outcome has a text for the model, whatever the decision', () =>
       [20, { signal: 'approve', modifiedParams: { amount: 15 } }, 'completed', [paid(15), NOTE]],
       [20, { signal: 'approve', modifiedParams: { amount: 20 } }, 'completed', [paid(20)]],
       [20, { signal: 'reject', reason: 'Ask first.' }, 'rejected', [rejected]],
-      [20, { signal: 'approve', modifiedParams: { amount: 101 } }, 'failed', [failed, NOTE]],
+      [20, { signal: 'approve', modifiedParams: { amount: 101 } }, 'failed', [failed, NOTE.replace('15', '101')]],
     ] as const) {
       const { signal, ...payload } = decision;
       const outcome = await gate.run(
@@ -126,17 +127,23 @@ test('a result of an agent has the text that its model receives', async () => {
     }
     const { steps } = await run.result;
     const [call] = steps[0]!.calls;
-    const { result, changed, parameters, tool } = call!;
+    const { result, changed, executedWith, parameters, tool } = call!;
     const sent = toModelMessages({
       system: '',
       prompt: '',
-      turns: [{ text: '', calls: [{ id: 'c1', tool, parameters, result, changed: changed! }] }],
+      turns: [
+        { text: '', calls: [{ id: 'c1', tool, parameters, result, changed: changed!, executedWith: executedWith! }] },
+      ],
     });
     const [{ output }] = sent.at(-1)!.content as unknown as [{ output: { value: { text: string }[] } }];
     const received = output.value.map(({ text }) => text).join('\n');
     assert.ok(received.endsWith(`\n${NOTE}`), received);
     assert.deepEqual([...texts, call!.forModel()], [received, received]);
-    assert.deepEqual(call, { tool, status: 'completed', result, changed, parameters }, 'it is compared as data');
+    assert.deepEqual(
+      call,
+      { tool, status: 'completed', result, changed, executedWith, parameters },
+      'it is compared as data',
+    );
   } finally {
     await svc.close();
   }

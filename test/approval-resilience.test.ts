@@ -365,13 +365,13 @@ for (const kind of ['a resumed call', 'a repeated call that no policy gates any 
     const isResumed = kind === 'a resumed call';
     const tool: Tool = {
       ...tools.get('refund')!,
-      validate(value) {
+      async validate(value) {
         validations += 1;
         // A repeated call is validated before its request is looked up, and compared with it after that.
         if (isResumed) throw new RangeError('Maximum call stack size exceeded');
-        const validated = tools.get('refund')!.validate(value);
+        const validated = await tools.get('refund')!.validate(value);
         assert.ok(validated.ok);
-        return { ok: true, parameters: { ...validated.parameters, self: 1n as never } };
+        return { ...validated, parameters: { ...validated.parameters, self: 1n as never } };
       },
     };
     const gate = createGate(app, new Map([['refund', tool]]));

@@ -100,8 +100,8 @@ try {
     const gate = svc.gate({ agentTag: 'payouts', tools: [refundTool(() => 1, false)] });
     const rounds = scaled(200_000);
     const bare = async (parameters: unknown) => {
-      const validated = tool?.validate(parameters);
-      return validated?.ok ? tool?.handler({} as never, validated.parameters) : undefined;
+      const validated = await tool?.validate(parameters);
+      return validated?.ok ? tool?.handler({} as never, validated.input) : undefined;
     };
     const call = nextCall();
     const time = async (work: () => Promise<unknown>): Promise<number> => {

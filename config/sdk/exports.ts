@@ -155,6 +155,8 @@ export type {
   TableOptions,
 } from '../../core/schema/options.ts';
 export type { HumanInLoopConfig } from '../../core/tool/human-in-loop.ts';
+export type { InputSchema } from '../../core/tool/input-schema.ts';
+export type { JsonSchema } from '../../core/tool/json-schema.ts';
 export type {
   ParameterDefinition,
   ParameterMap,
@@ -162,9 +164,11 @@ export type {
   ParameterType,
   ToolParameters,
 } from '../../core/tool/parameters.ts';
+export type { StandardIssue, StandardOutput, StandardResult, StandardSchema } from '../../core/tool/standard-schema.ts';
 export {
   type DefinedTool,
   defineTool,
+  type SchemaTool,
   type ToolContext,
   type ToolDefinition,
   type ToolList,

@@ -42,9 +42,10 @@ export async function callTools(
     const outcome = await withToolSpan({ tool, callId: call.id, agentTag: agent.definition.tag }, () =>
       callTool(agent, execution, run, call, { signal, resumed, groupId }),
     );
-    const { changed, ...ended } = withJsonResult(call, outcome);
+    const { changed, executedWith, ...ended } = withJsonResult(call, outcome);
     const { status, result } = storableOutcome(ended, tool);
-    call.outcome = { status, result, ...(changed !== undefined && { changed }) };
+    const change = { ...(changed && { changed }), ...(executedWith && { executedWith }) };
+    call.outcome = { status, result, ...change };
     // The gate has stored the result of an approved call. The result of any other call is stored only here.
     if (call.started) await execution.save();
     run.emit(withForModel({ type: 'tool_result' as const, ...redactResult(call, call.outcome) }));

@@ -66,7 +66,7 @@ export interface StepCall {
   readonly sensitive?: readonly string[];
   /** The handler of a call without approval has started. */
   started?: true;
-  outcome?: Pick<CallResult, 'status' | 'result' | 'changed'>;
+  outcome?: Pick<CallResult, 'status' | 'result' | 'changed' | 'executedWith'>;
 }
 
 /** @experimental */

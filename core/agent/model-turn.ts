@@ -110,6 +110,7 @@ function conversationOf(agent: CompiledAgent, { prompt, steps }: ExecutionState)
         parameters,
         result: outcome?.result ?? null,
         ...(outcome?.changed !== undefined && { changed: outcome.changed }),
+        ...(outcome?.executedWith !== undefined && { executedWith: outcome.executedWith }),
       })),
       ...(providerState !== undefined && { providerState }),
     })),

@@ -25,11 +25,13 @@ export interface ConversationCall {
   readonly result: Json;
   /** Names of parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
+  /** Their values with which the tool ran, sensitive ones masked. */
+  readonly executedWith?: { readonly [name: string]: Json };
 }
 
 /** @experimental */
 export interface ModelTool {
-  /** The tool's tag with an underscore for each dot and colon: 1 to 64 of A-Z a-z 0-9 _ - */
+  /** The tool's tag with an underscore for each dot and colon: 1 to 128 of A-Z a-z 0-9 _ - */
   readonly tag: string;
   readonly description: string;
   /** JSON Schema. */

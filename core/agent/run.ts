@@ -21,6 +21,8 @@ export interface ToolResult {
   readonly result: Json;
   /** Names of the parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
+  /** Their values with which the tool ran, sensitive ones masked; absent if they are too long for a note. */
+  readonly executedWith?: { readonly [name: string]: Json };
   /** `result` and `changed` as one text, for a model or a log. Sensitive parameters are masked. */
   forModel(): string;
 }
@@ -199,7 +201,7 @@ export function redactParameters({ parameters, sensitive }: Pick<StepCall, 'para
 /** Masks sensitive parameters in a result that the SDK created; a result that a handler returned is unchanged. */
 export function redactResult(
   call: StepCall,
-  { status, result, changed }: NonNullable<StepCall['outcome']>,
+  { status, result, ...change }: NonNullable<StepCall['outcome']>,
 ): Omit<ToolResult, 'forModel'> {
   const { tool, sensitive } = call;
   let redacted = result;
@@ -208,5 +210,5 @@ export function redactResult(
     const parameters = (result.parameters ?? null) as Json;
     if (isFromSdk) redacted = { ...result, parameters: redactParameters({ parameters, sensitive }) };
   }
-  return { tool, status, result: redacted, ...(changed !== undefined && { changed }) };
+  return { tool, status, result: redacted, ...change };
 }

@@ -1,6 +1,6 @@
 import { canonicalJson } from '../json.ts';
 import { callDigest, isCurrentDigest } from '../tool/call-digest.ts';
-import type { ToolParameters } from '../tool/parameters.ts';
+import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import type { ApprovalBody, ApprovalRow } from './schema.ts';
 
@@ -26,21 +26,30 @@ export function staleReason({ digest, toolDigest }: Pick<ApprovalBody, 'digest' 
   return 'The request was stored by another version of @svc/sdk.';
 }
 
-/** The parameters to run an approved call with; undefined if the tool or the request is not what was approved. */
-export function approvedParameters(
+/** Valid parameters, and what the handler receives. */
+export type ValidParameters = Extract<ParameterValidation, { readonly ok: true }>;
+
+/** The parameters to run an approved call with, or why it cannot run: the tool or the request is not what was approved. */
+export async function approvedParameters(
   record: ApprovalRow,
   tool: Tool | undefined,
   digest: string | undefined,
-): ToolParameters | undefined {
+): Promise<ValidParameters | { readonly ok: false; readonly why: string | undefined }> {
   const { body } = record;
-  if (!tool || tool.digest !== body.toolDigest) return undefined;
+  const stale = { ok: false, why: staleReason(body) } as const;
+  if (!tool || tool.digest !== body.toolDigest) return stale;
   const requested = requestDigest(record);
-  if (requested !== body.digest || (digest !== undefined && digest !== requested)) return undefined;
-  const validated = tool.validate(effectiveParameters(body));
-  if (!validated.ok) return undefined;
-  const { parameters } = validated;
-  const approved = body.decision?.modifiedParams === undefined ? body.digest : body.decision.digest;
-  return requestDigest(record, { parameters }) === approved ? parameters : undefined;
+  if (requested !== body.digest || (digest !== undefined && digest !== requested)) return stale;
+  const isChanged = body.decision?.modifiedParams !== undefined;
+  const approved = isChanged ? body.decision?.digest : body.digest;
+  const parameters = effectiveParameters(body);
+  // Changes that a process without the tool accepted were validated against its JSON Schema only.
+  const isAsDecided = isChanged && requestDigest(record, { parameters }) === approved;
+  const validated = await tool.validate(parameters);
+  if (!validated.ok)
+    return isAsDecided ? { ok: false, why: 'The tool does not accept the changes of the reviewer.' } : stale;
+  if (requestDigest(record, { parameters: validated.parameters }) === approved) return validated;
+  return isAsDecided ? { ok: false, why: 'The tool reads the changes of the reviewer as other parameters.' } : stale;
 }
 
 /** The call with the parameters that the tool runs with. */

@@ -4,11 +4,16 @@ import { onAbort } from '../on-abort.ts';
 import { isOversized } from '../tool/call-digest.ts';
 import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
-import type { ToolParameters } from '../tool/parameters.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { announceDecision, announceRequest, type DeliveryRoute } from './announce.ts';
-import { approvedParameters, callAsRun, requestDigest, staleReason } from './approved-parameters.ts';
+import {
+  approvedParameters,
+  callAsRun,
+  requestDigest,
+  staleReason,
+  type ValidParameters,
+} from './approved-parameters.ts';
 import { isOutage, isRetryable } from './backend.ts';
 import { abortReason, assertCallIds, type CallOptions, detachKind, type GateCall, PROCESS_NAME } from './call.ts';
 import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
@@ -95,7 +100,7 @@ export async function driveCall(
   }
   if (!gated) return invalidOutcome('unknown_tool', 'There is no tool of that name.', call.tool);
   const { tool } = gated;
-  const validated = tool.validate(call.parameters);
+  const validated = await tool.validate(call.parameters);
   if (!validated.ok) return invalidParametersOutcome(tool.tag, validated.problems);
   const { parameters } = validated;
   const { agentTag, humanInLoop } = gate;
@@ -117,7 +122,7 @@ export async function driveCall(
     const existing =
       options.resumed === undefined ? await service.admission.run(() => findRequest(service, input)) : undefined;
     if (existing) return drive(existing);
-    return runWithoutApproval(service, agentTag, tool, { ...call, executionId }, options, parameters);
+    return runWithoutApproval(service, agentTag, tool, { ...call, executionId }, options, validated);
   }
   if (isOversized(parameters)) return parametersTooLargeOutcome(tool.tag);
   const request = {
@@ -138,14 +143,11 @@ export async function runWithoutApproval(
   tool: Tool,
   call: GateCall,
   options: CallOptions,
-  validParameters?: ToolParameters,
+  valid?: ValidParameters,
 ): Promise<CallResult> {
-  let parameters = validParameters;
-  if (parameters === undefined) {
-    const validated = tool.validate(call.parameters);
-    if (!validated.ok) return invalidParametersOutcome(tool.tag, validated.problems);
-    parameters = validated.parameters;
-  }
+  const validated = valid ?? (await tool.validate(call.parameters));
+  if (!validated.ok) return invalidParametersOutcome(tool.tag, validated.problems);
+  const { parameters, input } = validated;
   if (options.beforeRun) await options.beforeRun();
   const context = new LazyToolContext({
     agentTag,
@@ -156,7 +158,7 @@ export async function runWithoutApproval(
     log: service.log,
   });
   try {
-    return { status: 'completed', result: (await tool.handler(context, parameters)) as CallResult['result'] };
+    return { status: 'completed', result: (await tool.handler(context, input)) as CallResult['result'] };
   } catch (error) {
     return failedOutcome(error, { tool: tool.tag, parameters }, tool.sensitive);
   }
@@ -195,7 +197,7 @@ class CallDriver {
   #hasReportedDecision = false;
   #hasRun = false;
   /** The row as this driver claimed it, with the parameters that were checked before. */
-  #claimed: { readonly row: RequestRow; readonly parameters: ToolParameters } | undefined;
+  #claimed: { readonly row: RequestRow; readonly valid: ValidParameters } | undefined;
   /** When this driver last began to store its claim or a sign of life. */
   #aliveAt = Number.NEGATIVE_INFINITY;
   /** The version of another process's claim, and when it was first seen. */
@@ -228,7 +230,7 @@ class CallDriver {
     const isAnnounced = this.#routes.length > 0 || service.hooks.approvalRequested.isUsed();
     let row: RequestRow | undefined = first;
     try {
-      this.#digest ??= this.#tool && digestOf(this.#tool, first.record, parameters);
+      this.#digest ??= this.#tool && (await digestOf(this.#tool, first.record, parameters));
       if (first.record.status === 'waiting' && onRequested) {
         // Not awaited: the callback may itself wait for the decision.
         void service.runListener('onRequested', () => onRequested(toApprovalRequest(first.record)));
@@ -352,8 +354,9 @@ class CallDriver {
     const { signal, beforeRun } = this.#options;
     const { record } = row;
     if (signal?.aborted) return this.#close(row, 'approval_cancelled', abortReason(signal));
-    const parameters = approvedParameters(record, this.#tool, this.#digest);
-    if (!parameters) return this.#close(row, 'approval_stale', staleReason(record.body));
+    const valid = await approvedParameters(record, this.#tool, this.#digest);
+    if (!valid.ok) return this.#close(row, 'approval_stale', valid.why);
+    const { parameters } = valid;
     const { agentTag, executionId, body } = record;
     const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: body.tool, parameters });
     if (policy.verdict === 'deny') return this.#close(row, 'policy_denied', policy.reason);
@@ -365,7 +368,7 @@ class CallDriver {
     service.runningClaims.set(this.#token, this.#ended);
     this.#aliveAt = performance.now();
     const result = await service.write(row, withClaim(record, claim, now));
-    if (result.written) this.#claimed = { row: result.written, parameters };
+    if (result.written) this.#claimed = { row: result.written, valid };
     return nextStep(result);
   }
 
@@ -394,9 +397,9 @@ class CallDriver {
     const { record } = row;
     const tool = this.#tool;
     // A row that was read again, after a write without an answer, is checked again.
-    const parameters =
-      this.#claimed?.row === row ? this.#claimed.parameters : approvedParameters(record, tool, this.#digest);
-    if (!tool || !parameters) return this.#close(row, 'approval_stale');
+    const valid =
+      this.#claimed?.row === row ? this.#claimed.valid : await approvedParameters(record, tool, this.#digest);
+    if (!tool || !valid.ok) return this.#close(row, 'approval_stale');
     // Storing the claim may have taken so long that another process takes it for lost, or the approval has lapsed.
     const { claim } = record.body;
     if (claim && performance.now() - this.#aliveAt > claim.leaseMs / 2) return this.#confirmClaim(row, claim);
@@ -418,7 +421,7 @@ class CallDriver {
       log: service.log,
     });
     try {
-      const outcome = await runHandler(tool, context, parameters, body);
+      const outcome = await runHandler(tool, context, valid.input, body);
       await this.#storeResult(await heartbeat.stop(), outcome);
       return { outcome: callOutcomeOf({ ...record, body: { ...body, outcome } }) ?? { ...outcome, requestId } };
     } finally {
@@ -519,12 +522,12 @@ function nextStep({ written }: WriteResult): Step {
 async function runHandler(
   tool: Tool,
   context: LazyToolContext,
-  parameters: ToolParameters,
+  input: unknown,
   body: ApprovalRow['body'],
 ): Promise<Outcome> {
   const call = callAsRun(body);
   try {
-    const result = jsonResult(await tool.handler(context, parameters));
+    const result = jsonResult(await tool.handler(context, input));
     if (result !== undefined) return { status: 'completed', result: storableJson(result) };
     return failedOutcome(new Error(NOT_SERIALIZABLE), call);
   } catch (error) {
@@ -533,8 +536,8 @@ async function runHandler(
 }
 
 /** Undefined if the parameters are no longer valid: then the tool has changed. */
-function digestOf(tool: Tool, record: ApprovalRow, parameters: unknown): string | undefined {
-  const validated = tool.validate(parameters);
+async function digestOf(tool: Tool, record: ApprovalRow, parameters: unknown): Promise<string | undefined> {
+  const validated = await tool.validate(parameters);
   if (!validated.ok) return undefined;
   return requestDigest(record, { tool: tool.tag, toolDigest: tool.digest, parameters: validated.parameters });
 }

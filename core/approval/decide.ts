@@ -1,7 +1,8 @@
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
-import type { ParameterProblem, ParameterValidation, ToolParameters } from '../tool/parameters.ts';
+import type { ParameterProblem } from '../tool/json-schema.ts';
+import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';

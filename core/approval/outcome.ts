@@ -1,9 +1,10 @@
 import { errorMessage } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
 import { MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import type { ParameterProblem } from '../tool/json-schema.ts';
 import { maskSensitive } from '../tool/mask-sensitive.ts';
 import { failureResult, modelText } from '../tool/model-result.ts';
-import type { ParameterProblem, ToolParameters } from '../tool/parameters.ts';
+import type { ToolParameters } from '../tool/parameters.ts';
 import { isTooDeep, storableText } from '../tool/safe-json.ts';
 import { withoutPassword } from '../url.ts';
 import type { Outcome, OutcomeStatus } from './request.ts';
@@ -14,21 +15,24 @@ export class CallOutcome implements Outcome {
   readonly result: Json;
   /** Names of the parameters that the reviewer changed; the tool ran with the new values. */
   declare readonly changed?: readonly string[];
+  /** Their values with which the tool ran, sensitive ones masked; absent if they are too long for a note. */
+  declare readonly executedWith?: { readonly [name: string]: Json };
   /** Absent if no approval was needed. */
   declare readonly requestId?: string;
 
   // A class, because a method of an object costs every ungated call as much as the rest of the gate.
   /** @internal */
-  constructor({ status, result, changed, requestId }: CallResult) {
+  constructor({ status, result, changed, executedWith, requestId }: CallResult) {
     this.status = status;
     this.result = result;
     if (changed !== undefined) this.changed = changed;
+    if (executedWith !== undefined) this.executedWith = executedWith;
     if (requestId !== undefined) this.requestId = requestId;
   }
 
   /**
    * The text for the model, whatever the outcome: `result` as JSON and, if the reviewer changed parameters, a line that
-   * names them. Use it as the content of the tool message.
+   * says which, and with what the tool ran. Use it as the content of the tool message.
    */
   forModel(): string {
     return modelText(this);

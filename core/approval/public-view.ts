@@ -1,5 +1,6 @@
+import { executedValues } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
-import { callAsRun, changedParameters } from './approved-parameters.ts';
+import { callAsRun, changedParameters, effectiveParameters } from './approved-parameters.ts';
 import { type CallResult, notRunOutcome, timeoutOutcome, withParameters } from './outcome.ts';
 import type { ApprovalRecord, ApprovalRequest, Outcome } from './request.ts';
 import type { ApprovalBody, ApprovalRow } from './schema.ts';
@@ -75,8 +76,10 @@ export function callOutcomeOf({ requestId, status, body }: ApprovalRow): CallRes
       };
     case 'approved': {
       if (!outcome) return undefined;
-      const changed = changedParameters(body);
-      return { ...outcome, ...(changed.length > 0 && { changed }), requestId };
+      const changed = hasRun(outcome) ? changedParameters(body) : [];
+      if (changed.length === 0) return { ...outcome, requestId };
+      const executedWith = executedValues(effectiveParameters(body), changed, body.sensitive);
+      return { ...outcome, changed, ...(executedWith && { executedWith }), requestId };
     }
   }
 }
@@ -84,8 +87,12 @@ export function callOutcomeOf({ requestId, status, body }: ApprovalRow): CallRes
 /** The stored outcome with parameters: the effective ones if the tool ran or may have run. */
 function fullOutcome(body: ApprovalBody): Outcome | undefined {
   const { outcome } = body;
-  const hasRun = outcome?.status === 'failed' || outcome?.status === 'interrupted';
-  return outcome && withParameters(outcome, hasRun ? callAsRun(body) : body);
+  return outcome && withParameters(outcome, hasRun(outcome) ? callAsRun(body) : body);
+}
+
+/** Whether the tool ran or may have run. */
+function hasRun({ status }: Outcome): boolean {
+  return status === 'completed' || status === 'failed' || status === 'interrupted';
 }
 
 /** The parameters that a view without `reveal` masks. */

@@ -2,7 +2,8 @@ import type { AsyncSeriesHook } from 'tapable';
 import { errorMessage, SvcError } from '../errors.ts';
 import { allRows, anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { gatedToolKey, isCurrentDigest, toolDigest } from '../tool/call-digest.ts';
-import { type ParameterValidation, parameterValidator } from '../tool/parameters.ts';
+import { storedValidator } from '../tool/input-schema.ts';
+import type { ParameterValidation } from '../tool/parameters.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { Admission } from './admission.ts';
@@ -286,11 +287,13 @@ export class ApprovalService {
   }
 
   /** Stores a tool's definition once, for processes that decide without defining the agent, and marks it as gated. */
-  async storeTool({ digest, tag, description, idempotent, schema, sensitive }: Tool, requestId: string): Promise<void> {
+  async storeTool(tool: Tool, requestId: string): Promise<void> {
+    const { digest, tag, description, idempotent, schema, sensitive, addsDefaults } = tool;
+    const definition = { description, idempotent, schema, sensitive, ...(addsDefaults && { addsDefaults }) };
     let stored = this.#storedTools.get(digest);
     if (!stored) {
       stored = Promise.all([
-        this.#tools.insert({ digest, tag, definition: { description, idempotent, schema, sensitive } }),
+        this.#tools.insert({ digest, tag, definition }),
         this.calls.insert({ call: gatedToolKey(tag), requestId }),
       ]).then(() => this.#setGated(tag));
       this.#storedTools.set(digest, stored);
@@ -340,19 +343,19 @@ export class ApprovalService {
           next: ['Decide without modifiedParams, or in a process that defines the agent.'],
         });
       }
-      validate = parameterValidator(definition.schema);
+      validate = storedValidator(definition.schema, definition.addsDefaults);
       this.#validators.set(toolDigest, validate);
     }
     return validate(parameters);
   }
 
   /** The definition of a tool, for reviewers. Throws `approval_stale` if it is not the one that was stored. */
-  async getToolDefinition(digest: string): Promise<Pick<Tool, 'description' | 'schema'> | undefined> {
+  async getToolDefinition(digest: string): Promise<Pick<Tool, 'description' | 'schema' | 'addsDefaults'> | undefined> {
     const stored = (await this.#tools.get(digest))?.record;
     if (!stored) return undefined;
     if (toolDigest({ ...stored.definition, tag: stored.tag }) === digest) {
-      const { description, schema } = stored.definition;
-      return { description, schema };
+      const { description, schema, addsDefaults } = stored.definition;
+      return { description, schema, ...(addsDefaults && { addsDefaults }) };
     }
     throw new SvcError('approval_stale', `The definition of the tool "${stored.tag}" in the store is not valid.`, {
       why: isCurrentDigest(digest)

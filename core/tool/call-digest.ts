@@ -47,13 +47,15 @@ export interface ToolIdentity {
   readonly idempotent: boolean;
   readonly schema: { readonly [keyword: string]: Json };
   readonly sensitive: readonly string[];
+  /** True for a Standard Schema: it fills in the defaults of its JSON Schema. Absent for any other. */
+  readonly addsDefaults?: boolean | undefined;
 }
 
 /** The digest of a tool's definition. The order of its parameters does not count. */
-export function toolDigest({ tag, description, idempotent, schema, sensitive }: ToolIdentity): string {
+export function toolDigest({ tag, description, idempotent, schema, sensitive, addsDefaults }: ToolIdentity): string {
   const required = sorted(schema?.required);
-  const identity = { tag, description, idempotent, schema: { ...schema, required }, sensitive: sorted(sensitive) };
-  return `${TOOL_VERSION}${sha256(canonicalJson(identity))}`;
+  const bound = { tag, description, idempotent, schema: { ...schema, required }, addsDefaults };
+  return `${TOOL_VERSION}${sha256(canonicalJson({ ...bound, sensitive: sorted(sensitive) }))}`;
 }
 
 /** Whether a digest of a call or a tool covers what this version of the SDK covers. */

@@ -5,11 +5,29 @@ export interface ModelResult {
   readonly result: Json;
   /** Names of the parameters that a human changed before the tool ran. */
   readonly changed?: readonly string[];
+  /** Their values with which the tool ran, sensitive ones masked; absent if they are too long for a note. */
+  readonly executedWith?: { readonly [name: string]: Json };
 }
 
 /** Sent next to the result and never inside it, where the model would mistake it for the tool's own words. */
-export function changeNote(changed: readonly string[]): string {
-  return `A human changed these parameters before the tool ran: ${changed.join(', ')}.`;
+export function changeNote({ changed = [], executedWith }: Omit<ModelResult, 'result'>): string {
+  const values = executedWith === undefined ? '' : ` It ran with ${JSON.stringify(executedWith)}.`;
+  const names = `A reviewer changed these parameters before the tool ran: ${changed.join(', ')}.`;
+  return `${names}${values} Do not call it again with the first parameters.`;
+}
+
+const MAX_NOTE_LENGTH = 2_000;
+const MASKED = '[masked]';
+
+/** The values for the note. */
+export function executedValues(
+  parameters: { readonly [name: string]: Json },
+  changed: readonly string[],
+  sensitive: readonly string[] = [],
+): { readonly [name: string]: Json } | undefined {
+  const values = changed.map((name) => [name, sensitive.includes(name) ? MASKED : (parameters[name] ?? null)]);
+  const executedWith = Object.fromEntries(values) as { [name: string]: Json };
+  return JSON.stringify(executedWith).length <= MAX_NOTE_LENGTH ? executedWith : undefined;
 }
 
 /** The error that replaces a return value that cannot be serialized. */
@@ -31,9 +49,9 @@ export function failureResult(message: string) {
 }
 
 /** The text for a model: the result as JSON and, if a human changed parameters, a line that names them. */
-export function modelText({ result, changed = [] }: ModelResult): string {
+export function modelText({ result, ...change }: ModelResult): string {
   // The result of an ungated call is what the handler returned, which need not be JSON.
   const json = jsonResult(result);
   const text = JSON.stringify(json === undefined ? failureResult(NOT_SERIALIZABLE) : json);
-  return changed.length === 0 ? text : `${text}\n${changeNote(changed)}`;
+  return change.changed?.length ? `${text}\n${changeNote(change)}` : text;
 }

@@ -1,8 +1,14 @@
-import { createRequire } from 'node:module';
-import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import type { Ajv, ValidateFunction } from 'ajv';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
-import { nearest } from '../nearest.ts';
 import { type Path, type Problem, pathText, type Shape, shapeProblems } from '../validate-shape.ts';
+import {
+  compileSchema,
+  DATA_KEYWORDS,
+  type ParameterProblem,
+  parameterProblem,
+  parametersCompiler,
+  type StoredSchema,
+} from './json-schema.ts';
 import { prototypelessCopy, toSafeJson } from './safe-json.ts';
 
 /** The parameters of one tool call. @experimental */
@@ -57,28 +63,27 @@ type JsonType<T extends ParameterType> = {
 
 /** Anthropic's rule, the strictest of all providers. */
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
-const MAX_PROBLEMS = 20;
-/** JSON Schema keywords whose value is data and not a schema. */
-const DATA_KEYWORDS: ReadonlySet<string> = new Set(['default', 'enum', 'const', 'examples']);
-
-export interface ParameterProblem {
-  /** The path, such as `amount` or `items[0].sku`; empty for the whole object. */
-  readonly parameter: string;
-  /** Never quotes a value, which may be a secret. */
-  readonly why: string;
-}
+export const MAX_PROBLEMS = 20;
 
 export type ParameterValidation =
-  | { readonly ok: true; readonly parameters: ToolParameters }
+  | {
+      readonly ok: true;
+      /** What is shown, stored and approved: frozen, and valid as it is. */
+      readonly parameters: ToolParameters;
+      /** What the handler receives. */
+      readonly input: unknown;
+    }
   | { readonly ok: false; readonly problems: readonly ParameterProblem[] };
 
 export interface CompiledParameters {
   /** JSON Schema of the parameters object, as sent to the model. */
-  readonly schema: { readonly [keyword: string]: Json };
+  readonly schema: StoredSchema;
   /** Top-level parameters that are sensitive or contain a sensitive value. */
   readonly sensitive: readonly string[];
-  /** Fills in defaults and coerces nothing. The result is a frozen copy. */
-  validate(value: unknown): ParameterValidation;
+  /** True for a Standard Schema: it fills in the defaults of its JSON Schema. */
+  readonly addsDefaults?: boolean;
+  /** Fills in defaults and coerces nothing, unless a Standard Schema does. */
+  validate(value: unknown): ParameterValidation | Promise<ParameterValidation>;
 }
 
 /** Returns undefined if a definition is invalid, and adds each problem with its path to `problems`. */
@@ -88,7 +93,7 @@ export function compileParameters(
   problems: Problem[],
 ): CompiledParameters | undefined {
   const before = problems.length;
-  const ajv = schemaCompiler();
+  const ajv = parametersCompiler.shared();
   for (const [name, definition] of Object.entries(given))
     problems.push(...definitionProblems(ajv, name, definition, path));
   if (problems.length > before) return undefined;
@@ -106,15 +111,15 @@ export function compileParameters(
   };
   const validate = compileSchema(ajv, schema);
   return {
-    schema: withoutSensitiveKeyword(schema) as CompiledParameters['schema'],
+    schema: withoutSensitiveKeyword(schema) as StoredSchema,
     sensitive: names.filter((name) => hasSensitive(definitions[name])),
     validate: (value) => validateParameters(validate, { names, hasConditions: hasConditions(schema) }, value),
   };
 }
 
-/** A validator for a stored `schema`: the process that accepts a decision might not define the tool. */
-export function parameterValidator(schema: CompiledParameters['schema']): CompiledParameters['validate'] {
-  const validate = compileSchema(schemaCompiler(), schema);
+/** A validator for a stored `schema` that was made of definitions. */
+export function parametersValidator(schema: StoredSchema): (value: unknown) => ParameterValidation {
+  const validate = compileSchema(parametersCompiler.shared(), schema);
   const names = isPlainObject(schema.properties) ? Object.keys(schema.properties) : [];
   const known = { names, hasConditions: hasConditions(schema) };
   return (value) => validateParameters(validate, known, value);
@@ -149,34 +154,12 @@ function validateParameters(
   const isValid = hasConditions ? settleDefaults(validate, safe.value) : validate(safe.value);
   if (isValid === 'unsettled')
     return { ok: false, problems: [{ parameter: '', why: 'gets another default each time it is validated' }] };
-  if (isValid) return { ok: true, parameters: prototypelessCopy(safe.value as ToolParameters) };
+  if (isValid) {
+    const parameters = prototypelessCopy(safe.value as ToolParameters);
+    return { ok: true, parameters, input: parameters };
+  }
   const errors = (validate.errors ?? []).slice(0, MAX_PROBLEMS);
   return { ok: false, problems: errors.map((error) => parameterProblem(error, names)) };
-}
-
-function parameterProblem(
-  { keyword, instancePath, params, message }: ErrorObject,
-  names: readonly string[],
-): ParameterProblem {
-  const path = pointerPath(instancePath);
-  if (keyword === 'required') {
-    return { parameter: pathText([...path, String(params.missingProperty)]), why: 'is missing' };
-  }
-  if (keyword === 'additionalProperties') {
-    const name = String(params.additionalProperty);
-    const near = path.length === 0 ? nearest(name, names) : undefined;
-    return {
-      parameter: pathText([...path, name]),
-      why: near === undefined ? 'is not known' : `is not known; did you mean "${near}"?`,
-    };
-  }
-  return { parameter: pathText(path), why: message ?? `does not match ${keyword}` };
-}
-
-/** Parses a JSON Pointer. */
-function pointerPath(pointer: string): (string | number)[] {
-  const parts = pointer.split('/').slice(1);
-  return parts.map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')));
 }
 
 const PARAMETER: Shape = {
@@ -236,28 +219,4 @@ function withoutSensitiveKeyword(schema: unknown): Json {
   return Object.fromEntries(
     members.map(([key, value]) => [key, DATA_KEYWORDS.has(key) ? (value as Json) : withoutSensitiveKeyword(value)]),
   );
-}
-
-/** Drops the schema from the compiler's cache, which would otherwise grow with every definition. */
-function compileSchema(ajv: Ajv, schema: object): ValidateFunction {
-  const validate = ajv.compile(schema);
-  ajv.removeSchema(schema);
-  return validate;
-}
-
-// per copy: compiled schemas are not shared.
-let compiler: Ajv | undefined;
-
-/** Loaded on first use, because migrations do not need it; synchronously, because `define` is. */
-function schemaCompiler(): Ajv {
-  if (compiler) return compiler;
-  const { Ajv } = createRequire(import.meta.filename)('ajv') as typeof import('ajv');
-  compiler = new Ajv({ strict: true, allErrors: true, useDefaults: true, ownProperties: true, logger: false });
-  compiler.addKeyword({ keyword: 'sensitive', schemaType: 'boolean' });
-  // Ajv compares every two items, which takes seconds for thousands of objects.
-  return compiler.removeKeyword('uniqueItems').addKeyword({
-    keyword: 'uniqueItems',
-    ...{ type: 'array', schemaType: 'boolean', errors: false, error: { message: 'must not have duplicate items' } },
-    validate: (unique: boolean, items: Json[]) => !unique || new Set(items.map(canonicalJson)).size === items.length,
-  });
 }

@@ -3,13 +3,16 @@ import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { type Path, type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { toolDigest } from './call-digest.ts';
+import { compileInputSchema, type InputSchema } from './input-schema.ts';
+import type { JsonSchema, StoredSchema } from './json-schema.ts';
 import {
+  type CompiledParameters,
   compileParameters,
   type ParameterMap,
   type ParametersOf,
-  type ParameterValidation,
   type ToolParameters,
 } from './parameters.ts';
+import type { StandardOutput, StandardSchema } from './standard-schema.ts';
 
 /** The context of a call, passed to its handler. @experimental */
 export interface ToolContext {
@@ -37,6 +40,12 @@ export interface ToolDefinition<M extends ParameterMap = ParameterMap> {
   /** True: an interrupted call may run again, because a second run with the same `ctx.idempotencyKey` has no effect. */
   readonly idempotent?: boolean | undefined;
   readonly parameters?: M | undefined;
+  /** In place of `parameters`: a JSON Schema (draft 2020-12 or draft 7) or a Standard Schema, such as one of zod. */
+  readonly inputSchema?: InputSchema | undefined;
+  /** The JSON Schema of an `inputSchema` that has none, or that its library cannot derive. */
+  readonly jsonSchema?: JsonSchema | undefined;
+  /** With `inputSchema`: names of parameters to mask, in addition to those that its JSON Schema marks as `sensitive`. */
+  readonly sensitive?: readonly string[] | undefined;
   /** Its result, as JSON, is sent to the model. A method, so that tools with different parameters fit in one list. */
   handler(ctx: ToolContext, params: ParametersOf<M>): unknown;
 }
@@ -61,19 +70,29 @@ export interface DefinedTool<M extends ParameterMap = ParameterMap> extends Tool
  * @experimental
  */
 export function defineTool<const M = Record<never, never>>(
-  tool: TypedTool<M>,
-): DefinedTool<M extends ParameterMap ? M : ParameterMap> {
+  tool: TypedTool<M> & { readonly inputSchema?: undefined },
+): DefinedTool<M extends ParameterMap ? M : ParameterMap>;
+export function defineTool<const S extends InputSchema>(
+  tool: TypedTool<S> & { readonly inputSchema: S },
+): SchemaTool<S>;
+export function defineTool(tool: object): ToolDefinition & { readonly schema: JsonSchema } {
   // Only the type of its parameters differs.
-  const definition = tool as unknown as ToolDefinition<M extends ParameterMap ? M : ParameterMap>;
-  const schema = schemaOf(tool as unknown as ToolDefinition);
-  return { ...definition, schema } as DefinedTool<M extends ParameterMap ? M : ParameterMap>;
+  const definition = tool as ToolDefinition;
+  return { ...definition, schema: schemaOf(definition) };
 }
 
-function schemaOf({ tag, parameters = {} }: Pick<ToolDefinition, 'tag' | 'parameters'>): ToolSchema {
+/** A tool with an `inputSchema`, and the JSON Schema that models and forms read. @experimental */
+export type SchemaTool<S> = Omit<ToolDefinition, 'inputSchema' | 'handler'> & {
+  readonly inputSchema: S;
+  readonly schema: JsonSchema;
+  handler(ctx: ToolContext, params: HandlerParameters<S>): unknown;
+};
+
+function schemaOf(tool: ToolDefinition): JsonSchema {
+  const { tag } = tool;
   const problems: Problem[] = [];
-  const compiled = compileParameters(parameters, ['parameters'], problems);
-  // The compiler builds every schema with these members.
-  if (compiled) return compiled.schema as unknown as ToolSchema;
+  const compiled = compileSchemaOf(tool, [], problems);
+  if (compiled) return compiled.schema;
   throw new SvcError('agent_invalid', `The tool "${tag}" has invalid parameters.`, {
     why: problems.map(problemText).join(' '),
     next: ['Fix the definition.'],
@@ -85,8 +104,9 @@ function schemaOf({ tag, parameters = {} }: Pick<ToolDefinition, 'tag' | 'parame
 export type ToolList<T extends readonly unknown[]> = { readonly [K in keyof T]: TypedTool<T[K]> };
 
 /** A tool whose handler has the types of its parameters `M`. @experimental */
-export interface TypedTool<M> extends Omit<ToolDefinition, 'parameters' | 'handler'> {
+export interface TypedTool<M> extends Omit<ToolDefinition, 'parameters' | 'inputSchema' | 'handler'> {
   readonly parameters?: (M & AcceptedParameters<M>) | undefined;
+  readonly inputSchema?: (M & InputSchema) | undefined;
   handler(ctx: ToolContext, params: HandlerParameters<NoInfer<M>>): unknown;
 }
 
@@ -102,8 +122,9 @@ type IsWidened<M> = M extends { readonly [name: string]: { readonly type: string
     : false
   : false;
 
-type HandlerParameters<M> =
-  IsWidened<M> extends true
+type HandlerParameters<M> = M extends StandardSchema
+  ? StandardOutput<M>
+  : IsWidened<M> extends true
     ? // biome-ignore lint/suspicious/noExplicitAny: the widened types would contradict those that the handler declares
       any
     : M extends ParameterMap
@@ -117,16 +138,18 @@ export interface Tool {
   readonly requiresConfirmation: boolean;
   readonly idempotent: boolean;
   /** JSON Schema of the parameters object. */
-  readonly schema: { readonly [keyword: string]: Json };
+  readonly schema: StoredSchema;
   /** Covers everything except the handler and `requiresConfirmation`. An approval for another digest is stale. */
   readonly digest: string;
   /** Top-level parameters that are masked outside the call. */
   readonly sensitive: readonly string[];
-  validate(value: unknown): ParameterValidation;
-  handler(ctx: ToolContext, parameters: ToolParameters): unknown;
+  readonly addsDefaults?: boolean | undefined;
+  readonly validate: CompiledParameters['validate'];
+  /** `input` is that of the validation. */
+  handler(ctx: ToolContext, input: unknown): unknown;
 }
 
-const TOOL_TAG = /^[A-Za-z0-9_.:-]{1,64}$/;
+const TOOL_TAG = /^[A-Za-z0-9_.:-]{1,128}$/;
 
 /** A tag as a function name that every model provider accepts. */
 export function nameForModel(tag: string): string {
@@ -140,6 +163,9 @@ const TOOL: Shape = {
     requiresConfirmation: 'boolean',
     idempotent: 'boolean',
     parameters: { map: 'any' },
+    inputSchema: 'any',
+    jsonSchema: 'any',
+    sensitive: { list: 'string' },
     schema: 'any',
     handler: 'any',
   },
@@ -169,17 +195,18 @@ function compileTool(value: unknown, path: Path, problems: Problem[]): Tool | un
   problems.push(...found);
   if (found.length > 0) return undefined;
   const given = value as ToolDefinition;
-  const { tag, description = '', requiresConfirmation = false, idempotent = false, parameters = {} } = given;
+  const { tag, description = '', requiresConfirmation = false, idempotent = false } = given;
   if (!TOOL_TAG.test(tag)) {
-    problems.push({ path: [...path, 'tag'], text: 'is not a valid tag: use 1 to 64 of A-Z a-z 0-9 _ - . :' });
+    problems.push({ path: [...path, 'tag'], text: 'is not a valid tag: use 1 to 128 of A-Z a-z 0-9 _ - . :' });
   }
   if (typeof given.handler !== 'function') problems.push({ path: [...path, 'handler'], text: 'is not a function' });
-  const compiled = compileParameters(parameters, [...path, 'parameters'], problems);
+  const compiled = compileSchemaOf(given, path, problems);
   if (!compiled) return undefined;
   // Set by `defineTool`. Any other schema would be ignored, as would that of other parameters.
   const { schema = compiled.schema } = value as Partial<DefinedTool>;
   if (!isDeepStrictEqual(schema, compiled.schema)) {
-    problems.push({ path: [...path, 'schema'], text: 'does not match "parameters": leave it out' });
+    const source = given.inputSchema === undefined ? 'parameters' : 'inputSchema';
+    problems.push({ path: [...path, 'schema'], text: `does not match "${source}": leave it out` });
   }
   return Object.freeze({
     tag,
@@ -188,6 +215,20 @@ function compileTool(value: unknown, path: Path, problems: Problem[]): Tool | un
     idempotent,
     ...compiled,
     digest: toolDigest({ tag, description, idempotent, ...compiled }),
-    handler: (ctx: ToolContext, params: ToolParameters) => given.handler(ctx, params as never),
+    handler: (ctx: ToolContext, input: unknown) => given.handler(ctx, input as never),
   });
+}
+
+function compileSchemaOf(given: ToolDefinition, path: Path, problems: Problem[]): CompiledParameters | undefined {
+  const { parameters, inputSchema, jsonSchema, sensitive } = given;
+  if (inputSchema !== undefined && parameters !== undefined) {
+    problems.push({ path: [...path, 'inputSchema'], text: 'is given in addition to "parameters": use one of them' });
+    return undefined;
+  }
+  if (inputSchema !== undefined)
+    return compileInputSchema({ inputSchema, jsonSchema, sensitive: sensitive ?? [] }, path, problems);
+  for (const [name, value] of Object.entries({ jsonSchema, sensitive })) {
+    if (value !== undefined) problems.push({ path: [...path, name], text: 'is only for a tool with an "inputSchema"' });
+  }
+  return compileParameters(parameters ?? {}, [...path, 'parameters'], problems);
 }

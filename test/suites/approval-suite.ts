@@ -480,6 +480,7 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
         status: 'completed',
         result: { paid: 15 },
         changed: ['amount'],
+        executedWith: { amount: 15 },
         requestId: request.requestId,
       },
     );

@@ -41,13 +41,13 @@ function toolMessages({ calls }: ConversationTurn): ModelMessage[] {
 }
 
 /** The note about changed parameters is a separate part, so that the model does not mistake it for the tool's result. */
-function output({ result, changed }: ConversationCall) {
-  if (changed === undefined || changed.length === 0) return { type: 'json', value: result };
+function output({ result, ...change }: ConversationCall) {
+  if (!change.changed?.length) return { type: 'json', value: result };
   return {
     type: 'content',
     value: [
       { type: 'text', text: JSON.stringify(result) },
-      { type: 'text', text: changeNote(changed) },
+      { type: 'text', text: changeNote(change) },
     ],
   };
 }
