@@ -94,6 +94,7 @@ export const codes = {
   approval_stale: 'The tool call to approve has changed or no longer exists.',
   approval_unknown: 'The execution has no request with that id.',
   approval_unseen: 'A request was decided without proof that it was shown.',
+  call_circular: 'A tool call would wait for its own result.',
   call_conflict: 'Two tool calls have the same name.',
   decision_invalid: 'A decision is not valid.',
   decision_refused: 'A policy or an authorization check rejected the decision.',
@@ -291,6 +292,7 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   approval_unknown: 'Copy `requestId` and `executionId` from the request: `svc approvals list`.',
   approval_unseen:
     'Read the request, with `reveal` if a parameter is masked, and send its `reviewToken` with the decision.',
+  call_circular: 'Do the work in the handler itself, or give the call that it makes an id of its own.',
   call_conflict: 'Give each tool call of an execution its own id.',
   decision_invalid: 'Send a decision as described in [approvals](approvals.md).',
   decision_refused: 'The reason names who may decide, or the policy that the changed parameters violate.',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isSvcError, SvcError } from '../errors.ts';
 import { onAbort } from '../on-abort.ts';
-import { isOversized } from '../tool/call-digest.ts';
+import { isClearlyOversized, isOversized } from '../tool/call-digest.ts';
 import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import { storableJson } from '../tool/safe-json.ts';
@@ -32,6 +32,7 @@ import {
 import { evaluatePolicies } from './policy.ts';
 import { callOutcomeOf, toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import { newExecutionId, type Outcome } from './request.ts';
+import { awaitHandler, runAsHandler } from './running-handlers.ts';
 import type { ApprovalRow, Claim } from './schema.ts';
 import type { ApprovalService, RequestRow, WriteResult } from './service.ts';
 import {
@@ -100,6 +101,9 @@ export async function driveCall(
   }
   if (!gated) return invalidOutcome('unknown_tool', 'There is no tool of that name.', call.tool);
   const { tool } = gated;
+  if (gated.approvalReason !== undefined && isClearlyOversized(call.parameters)) {
+    return parametersTooLargeOutcome(tool.tag);
+  }
   const validated = await tool.validate(call.parameters);
   if (!validated.ok) return invalidParametersOutcome(tool.tag, validated.problems);
   const { parameters } = validated;
@@ -190,6 +194,7 @@ class CallDriver {
   /** Aborts when the request is decided. Created with the first announcement. */
   #decided: AbortController | undefined;
   #resolveEnded = () => {};
+  #stopAwaiting = () => {};
   readonly #ended = new Promise<void>((resolve) => {
     this.#resolveEnded = resolve;
   });
@@ -251,6 +256,7 @@ class CallDriver {
       }
     } finally {
       service.runningClaims.delete(this.#token);
+      this.#stopAwaiting();
       this.#resolveEnded();
       this.#decided?.abort('decided');
       removeListener?.();
@@ -377,6 +383,8 @@ class CallDriver {
     const service = this.#service;
     const { claim } = row.record.body;
     if (claim?.token === this.#token) return this.#runTool(row);
+    this.#stopAwaiting();
+    if (claim) this.#stopAwaiting = awaitHandler(claim.token, this.#requestId);
     if (claim && service.runningClaims.has(claim.token)) return { waitUntil: undefined };
     const now = performance.now();
     if (this.#observedClaim?.version !== row.version) this.#observedClaim = { version: row.version, since: now };
@@ -421,7 +429,7 @@ class CallDriver {
       log: service.log,
     });
     try {
-      const outcome = await runHandler(tool, context, valid.input, body);
+      const outcome = await runAsHandler(this.#token, () => runHandler(tool, context, valid.input, body));
       await this.#storeResult(await heartbeat.stop(), outcome);
       return { outcome: callOutcomeOf({ ...record, body: { ...body, outcome } }) ?? { ...outcome, requestId } };
     } finally {

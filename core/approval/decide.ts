@@ -1,6 +1,6 @@
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
-import { isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
+import { isClearlyOversized, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
 import type { ParameterProblem } from '../tool/json-schema.ts';
 import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
@@ -151,6 +151,7 @@ interface Decision {
 }
 
 function toDecision(signal: Signal, options: SignalOptions): Decision {
+  if (isClearlyOversized(signal?.payload?.modifiedParams)) throw tooLargeParameters();
   const problems = [...shapeProblems(signal, SIGNAL), ...shapeProblems(options, OPTIONS)];
   if (problems.length === 0 && options.principal !== undefined) {
     problems.push(...principalProblems(options.principal));
@@ -241,12 +242,7 @@ async function validateModifiedParams(
   const validated = await mergedParameters(service, record, changes);
   if (!validated.ok) throw invalidParameters(validated.problems);
   const { parameters } = validated;
-  if (isOversized(parameters)) {
-    throw new SvcError('parameters_too_large', 'The modified parameters are too large.', {
-      state: 'The request is still waiting.',
-      next: [`Keep them below ${MAX_PARAMETERS_BYTES / 1024} KiB.`],
-    });
-  }
+  if (isOversized(parameters)) throw tooLargeParameters();
   const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: body.tool, parameters });
   if (policy.verdict === 'deny') {
     throw new SvcError('decision_refused', 'A policy does not allow the modified parameters.', {
@@ -342,6 +338,13 @@ function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
     why: `${problemsText(problems)}.`,
     state: 'The request is still waiting.',
     details: { problems },
+  });
+}
+
+function tooLargeParameters(): SvcError {
+  return new SvcError('parameters_too_large', 'The modified parameters are too large.', {
+    state: 'Nothing was decided.',
+    next: [`Keep them below ${MAX_PARAMETERS_BYTES / 1024} KiB.`],
   });
 }
 

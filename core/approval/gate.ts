@@ -23,7 +23,7 @@ export class ApprovalGate {
     for (const tool of options.tools.values()) service.registerTool(tool);
   }
 
-  /** Resolves to the outcome for the model. Rejects with store errors, `value_invalid` and `call_conflict`. */
+  /** Resolves to the outcome for the model. Rejects with store errors, `value_invalid`, `call_conflict` and `call_circular`. */
   call(call: GateCall, options: CallOptions = {}): Promise<CallOutcome> {
     const gated = this.#tools.get(call.tool);
     const isUngated = gated && gated.approvalReason === undefined && options.resumed !== true;

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
-import { canonicalJson, type Json } from '../json.ts';
+import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import type { ToolParameters } from './parameters.ts';
+import { MAX_DEPTH } from './safe-json.ts';
 
 /** The size limit of a call's parameters, as canonical JSON. */
 export const MAX_PARAMETERS_BYTES = 256 * 1024;
@@ -76,6 +77,27 @@ export function callKey(executionId: string, toolCallId: string): string {
 /** The key of the row that marks the tools of a tag as gated: a call has two names, so the keys differ. */
 export function gatedToolKey(tag: string): string {
   return sha256(canonicalJson([tag]));
+}
+
+/**
+ * Whether parameters, not yet validated, are larger than the limit even without their punctuation. Looks at no more
+ * than the limit, so that a call of any size is rejected at once. `isOversized` measures what passes this.
+ */
+export function isClearlyOversized(parameters: unknown): boolean {
+  let left = MAX_PARAMETERS_BYTES;
+  const fits = (value: unknown, depth: number): boolean => {
+    left -= typeof value === 'string' ? value.length : 1;
+    // Validation rejects what is nested too deeply, such as a circular object, and what is not JSON.
+    if (left < 0 || depth > MAX_DEPTH) return left >= 0;
+    if (Array.isArray(value)) return value.length <= left && value.every((item) => fits(item, depth + 1));
+    if (!isPlainObject(value)) return true;
+    for (const key in value) {
+      left -= key.length;
+      if (!fits(value[key], depth + 1)) return false;
+    }
+    return true;
+  };
+  return !fits(parameters, 0);
 }
 
 export function isOversized(parameters: Json): boolean {

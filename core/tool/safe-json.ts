@@ -2,7 +2,7 @@ import { errorMessage } from '../errors.ts';
 import { isPlainObject, type Json } from '../json.ts';
 
 /** Deeper than any real tool call, and safe for recursive functions. */
-const MAX_DEPTH = 64;
+export const MAX_DEPTH = 64;
 /** When assigned or merged, these keys change the prototype. */
 const PROTOTYPE_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 

@@ -1199,6 +1199,16 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.deepEqual((await listApprovals(app.service)).records, []);
     const large = await startCall(gate, refund({ order: 'ä'.repeat(100 * 1024), amount: 1 }));
     await expectError(approve(app, large.request, { order: 'ä'.repeat(200 * 1024) }), 'parameters_too_large');
+    // The size is checked before anything else is read.
+    const endless = {
+      order: Array.from({ length: 1024 * 1024 }, () => 1),
+      get amount(): number {
+        throw new Error('It was read.');
+      },
+    };
+    const unread = await gate.call(refund(endless));
+    assert.equal((unread.result as { error: string }).error, 'parameters_too_large');
+    await expectError(approve(app, large.request, endless), 'parameters_too_large');
     await approve(app, large.request);
     assert.equal((await large.outcome).status, 'completed');
   });
