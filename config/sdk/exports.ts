@@ -17,7 +17,7 @@ export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/
 export type { RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
 export type { Run, RunEvent, RunOutcome, RunStep, ToolResult } from '../../core/agent/run.ts';
 export type { AuditEntry, DeliveryAttempt } from '../../core/approval/audit.ts';
-export type { CallOptions, GateCall } from '../../core/approval/call.ts';
+export type { CallOptions, GateCall, WaitOptions } from '../../core/approval/call.ts';
 export {
   type Broker,
   type BrokerEvent,
@@ -30,7 +30,7 @@ export {
 } from '../../core/approval/channel.ts';
 export type { Signal, SignalInput, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
-export type { CallOutcome } from '../../core/approval/outcome.ts';
+export type { CallOutcome, PendingStatus } from '../../core/approval/outcome.ts';
 export { parseDecision } from '../../core/approval/parse-decision.ts';
 export type { PersonToken } from '../../core/approval/person-tokens.ts';
 export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
@@ -182,4 +182,4 @@ export * from '../define.ts';
 export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
 export type { Agents } from './agents.ts';
 export { type ApprovalDetails, type Approvals, approvalHandler } from './approvals.ts';
-export type { Gate, GateDefinition } from './gate.ts';
+export type { Gate, GateDefinition, GuardDefinition, GuardedCall, GuardedTool, RunOptions } from './gate.ts';

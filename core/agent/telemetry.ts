@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { CallResult } from '../approval/outcome.ts';
+import type { CallOutcome } from '../approval/outcome.ts';
 
 type Api = typeof import('@opentelemetry/api');
 type Attributes = Readonly<Record<string, string>>;
@@ -18,8 +18,11 @@ function telemetry(): Api | null {
   return api;
 }
 
+/** A call that was left has no outcome yet. */
+const NO_ERROR: ReadonlySet<string> = new Set(['completed', 'waiting', 'decided', 'running']);
+
 /** Runs a tool call in a span that follows OpenTelemetry's GenAI conventions. Records no parameters or results. */
-export function withToolSpan<T extends CallResult>(
+export function withToolSpan<T extends Pick<CallOutcome, 'status' | 'requestId'>>(
   { tool, callId, agentTag }: { readonly tool: string; readonly callId: string | undefined; readonly agentTag: string },
   work: () => Promise<T>,
 ): Promise<T> {
@@ -36,7 +39,7 @@ export function withToolSpan<T extends CallResult>(
     ({ status, requestId }) => ({
       'svc.approval.outcome': status,
       ...(requestId !== undefined && { 'svc.approval.request_id': requestId }),
-      ...(status !== 'completed' && { 'error.type': status }),
+      ...(!NO_ERROR.has(status) && { 'error.type': status }),
     }),
   );
 }

@@ -33,6 +33,9 @@ export interface DeliveryRoute {
   onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Json[]): Promise<void>;
 }
 
+/** Reason with which a caller that leaves aborts an announcement: attempts that have not begun are made once. */
+export const LEAVING = 'leaving';
+
 const ATTEMPT_TIMEOUT_MS = 15_000;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
@@ -115,7 +118,8 @@ async function deliver(
 ): Promise<RecordedAttempt | undefined> {
   const { requestId } = announcement.request;
   const { channel } = route;
-  for (let pause = FIRST_RETRY_MS; !signal.aborted; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
+  let pause = FIRST_RETRY_MS;
+  for (let isFirst = true; !signal.aborted || (isFirst && signal.reason === LEAVING); isFirst = false) {
     try {
       // A decision does not abort an attempt in progress: its result is recorded in the audit.
       const returned = await withTimeout(
@@ -140,6 +144,7 @@ async function deliver(
         return undefined;
       }
       await pauseFor(next, signal);
+      pause = Math.min(pause * 2, MAX_RETRY_MS);
     }
   }
   return undefined;

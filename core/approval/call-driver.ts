@@ -6,7 +6,7 @@ import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
-import { announceDecision, announceRequest, type DeliveryRoute } from './announce.ts';
+import { announceDecision, announceRequest, type DeliveryRoute, LEAVING } from './announce.ts';
 import {
   approvedParameters,
   callAsRun,
@@ -15,7 +15,15 @@ import {
   type ValidParameters,
 } from './approved-parameters.ts';
 import { isOutage, isRetryable } from './backend.ts';
-import { abortReason, assertCallIds, type CallOptions, detachKind, type GateCall, PROCESS_NAME } from './call.ts';
+import {
+  abortReason,
+  assertCallIds,
+  type CallOptions,
+  detachKind,
+  type GateCall,
+  PROCESS_NAME,
+  type WaitOptions,
+} from './call.ts';
 import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
 import { Heartbeat } from './heartbeat.ts';
 import {
@@ -25,7 +33,10 @@ import {
   invalidParametersOutcome,
   type NotRunCode,
   notRunOutcome,
+  type PendingResult,
+  type PendingStatus,
   parametersTooLargeOutcome,
+  pendingResult,
   resultNotStored,
   storableOutcome,
 } from './outcome.ts';
@@ -80,17 +91,25 @@ export interface GatedTool {
   readonly approvalReason: string | undefined;
 }
 
+export interface DriveOptions extends WaitOptions {
+  /** True: the request is stored and announced, and the tool never runs. */
+  readonly askOnly?: true | undefined;
+}
+
 const DEFAULT_LEASE_MS = 30_000;
 const STORE_RETRY_MS = 1_000;
 
-/** Runs a call that needs or may need approval: policies may require it, and a resumed call may have a request. */
+/**
+ * Runs a call that needs or may need approval: policies may require it, and a resumed call may have a request. Undefined
+ * only with `askOnly`, if it needs none.
+ */
 export async function driveCall(
   service: ApprovalService,
   gate: GateOptions,
   gated: GatedTool | undefined,
   call: GateCall,
-  options: CallOptions,
-): Promise<CallResult> {
+  options: DriveOptions,
+): Promise<CallResult | PendingResult | undefined> {
   assertCallIds(call);
   const drive = (request: ExistingRequest) =>
     new CallDriver(service, gate, gated?.tool, options, request).run(request, call.parameters);
@@ -126,6 +145,7 @@ export async function driveCall(
     const existing =
       options.resumed === undefined ? await service.admission.run(() => findRequest(service, input)) : undefined;
     if (existing) return drive(existing);
+    if (options.askOnly) return undefined;
     return runWithoutApproval(service, agentTag, tool, { ...call, executionId }, options, validated);
   }
   if (isOversized(parameters)) return parametersTooLargeOutcome(tool.tag);
@@ -171,10 +191,11 @@ export async function runWithoutApproval(
 /** A stored request. `digest` is absent if the call was not validated again. */
 type ExistingRequest = Omit<CreatedRequest, 'digest'> & Partial<Pick<CreatedRequest, 'digest'>>;
 
-/** The result of a step: the outcome, the row to continue with, or a wait for a change of the row or a deadline. */
+/** The result of a step: the outcome, that the caller leaves, the row to continue with, or a wait for a change of the row or a deadline. */
 type Step =
   | { readonly outcome: CallResult }
   | { readonly next: RequestRow | 'read' }
+  | { readonly pending: PendingStatus }
   | { readonly waitUntil: number | undefined };
 
 /** Takes one call from its stored request to its outcome, whichever process decides. */
@@ -182,7 +203,10 @@ class CallDriver {
   readonly #service: ApprovalService;
   /** Undefined if the agent no longer defines it. */
   readonly #tool: Tool | undefined;
-  readonly #options: CallOptions;
+  readonly #options: DriveOptions;
+  /** When to return without an outcome (`performance.now()`). */
+  readonly #leaveAt: number | undefined;
+  #announcing: Promise<void> = Promise.resolve();
   readonly #requestId: string;
   /** Digest of the call as passed to the gate; undefined if its parameters are no longer valid. */
   #digest: string | undefined;
@@ -212,9 +236,10 @@ class CallDriver {
     service: ApprovalService,
     { routes = [], leaseMs = DEFAULT_LEASE_MS }: GateOptions,
     tool: Tool | undefined,
-    options: CallOptions,
+    options: DriveOptions,
     { row, isNew, digest, subscription }: ExistingRequest,
   ) {
+    this.#leaveAt = options.waitMs === undefined ? undefined : performance.now() + options.waitMs;
     this.#service = service;
     this.#tool = tool;
     this.#options = options;
@@ -227,7 +252,7 @@ class CallDriver {
   }
 
   /** `parameters` are those of the call, not yet validated. */
-  async run({ row: first, isNew }: ExistingRequest, parameters: unknown): Promise<CallResult> {
+  async run({ row: first, isNew }: ExistingRequest, parameters: unknown): Promise<CallResult | PendingResult> {
     const service = this.#service;
     const requestId = this.#requestId;
     const { signal, onRequested } = this.#options;
@@ -246,6 +271,7 @@ class CallDriver {
         if (isAnnounced && current?.record.status === 'waiting') this.#announce(current, isNew);
         const step: Step = await this.#retryDuringOutage(() => this.#step(current));
         if ('outcome' in step) return step.outcome;
+        if ('pending' in step) return await this.#leave(step.pending, current);
         if ('waitUntil' in step) await this.#subscription.nextChange(step.waitUntil);
         else if (step.next !== 'read') {
           row = step.next;
@@ -267,11 +293,27 @@ class CallDriver {
     }
   }
 
+  /** The process may be stopped now, so every channel gets an attempt first. */
+  async #leave(status: PendingStatus, row: RequestRow | undefined): Promise<PendingResult> {
+    if (!row) throw new Error(`${this.#requestId} is pending and has no row`);
+    this.#decided?.abort(LEAVING);
+    await this.#announcing;
+    this.#service.forgetAnnouncementAt(row.record);
+    return pendingResult(status, row.record);
+  }
+
+  /** Whether the caller wants the call back without an outcome. */
+  #isLeaving(): boolean {
+    if (this.#leaveAt === undefined) return false;
+    return performance.now() >= this.#leaveAt || this.#options.signal?.aborted === true;
+  }
+
   #announce(row: RequestRow, isNew: boolean): void {
     const service = this.#service;
     this.#decided ??= new AbortController();
+    if (service.announcements.get(this.#requestId)?.signal === this.#decided.signal) return;
     const options = { routes: this.#routes, isNew, signal: this.#decided.signal };
-    void service.runListener('The announcement', () => announceRequest(service, row, options));
+    this.#announcing = service.runListener('The announcement', () => announceRequest(service, row, options));
   }
 
   async #step(row: RequestRow | undefined): Promise<Step> {
@@ -284,6 +326,7 @@ class CallDriver {
       this.#hasWaited = true;
       return this.#waitForDecision(row);
     }
+    if (this.#options.askOnly) return { pending: 'decided' };
     this.#reportDecision(record);
     const outcome = callOutcomeOf(record);
     if (outcome) return { outcome };
@@ -304,7 +347,7 @@ class CallDriver {
     const service = this.#service;
     const { signal } = this.#options;
     const { record } = row;
-    if (signal?.aborted) {
+    if (signal?.aborted && this.#leaveAt === undefined) {
       await service.cancel(row, abortReason(signal), PROCESS_NAME);
       return { next: 'read' };
     }
@@ -323,7 +366,14 @@ class CallDriver {
       // The store's clock may not have reached the deadline: then wait again.
       if (service.clock.msUntil(deadline) <= 0) return { next: 'read' };
     }
-    return { waitUntil: performance.now() + service.clock.msUntil(deadline) };
+    if (this.#isLeaving()) return { pending: 'waiting' };
+    return this.#waitUntil(performance.now() + service.clock.msUntil(deadline));
+  }
+
+  /** A wait that ends when the caller leaves. */
+  #waitUntil(time: number | undefined): Step {
+    if (this.#leaveAt === undefined) return { waitUntil: time };
+    return { waitUntil: Math.min(this.#leaveAt, time ?? this.#leaveAt) };
   }
 
   /** Only informs approvers, so a store error does not end the wait. */
@@ -359,6 +409,7 @@ class CallDriver {
     const service = this.#service;
     const { signal, beforeRun } = this.#options;
     const { record } = row;
+    if (signal?.aborted && this.#leaveAt !== undefined) return { pending: 'decided' };
     if (signal?.aborted) return this.#close(row, 'approval_cancelled', abortReason(signal));
     const valid = await approvedParameters(record, this.#tool, this.#digest);
     if (!valid.ok) return this.#close(row, 'approval_stale', valid.why);
@@ -384,12 +435,13 @@ class CallDriver {
     const { claim } = row.record.body;
     if (claim?.token === this.#token) return this.#runTool(row);
     this.#stopAwaiting();
+    if (this.#isLeaving()) return { pending: 'running' };
     if (claim) this.#stopAwaiting = awaitHandler(claim.token, this.#requestId);
-    if (claim && service.runningClaims.has(claim.token)) return { waitUntil: undefined };
+    if (claim && service.runningClaims.has(claim.token)) return this.#waitUntil(undefined);
     const now = performance.now();
     if (this.#observedClaim?.version !== row.version) this.#observedClaim = { version: row.version, since: now };
     const lostAt = this.#observedClaim.since + (claim?.leaseMs ?? 0);
-    if (!this.#options.resumed && now < lostAt) return { waitUntil: lostAt };
+    if (!this.#options.resumed && now < lostAt) return this.#waitUntil(lostAt);
     return nextStep(await service.write(row, withLostClaim(row.record, PROCESS_NAME, await service.clock.now())));
   }
 

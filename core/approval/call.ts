@@ -35,6 +35,15 @@ export interface CallOptions {
   readonly onDecided?: ((record: ApprovalRecord) => unknown) | undefined;
 }
 
+/** Options of a caller that does not hold the call until it is decided. @experimental */
+export interface WaitOptions extends CallOptions {
+  /**
+   * Milliseconds, 0 or more, after which an undecided call is left waiting and the outcome says so. Aborting `signal`
+   * ends the wait as well, and cancels nothing. Does not limit a tool that runs.
+   */
+  readonly waitMs?: number | undefined;
+}
+
 /** The longest id that a caller may give, in characters. */
 const MAX_ID_LENGTH = 200;
 

@@ -1,8 +1,8 @@
 import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import type { Tool } from '../tool/tool.ts';
-import type { CallOptions, GateCall } from './call.ts';
-import { driveCall, type GatedTool, type GateOptions, runWithoutApproval } from './call-driver.ts';
-import { CallOutcome, type CallResult } from './outcome.ts';
+import type { CallOptions, GateCall, WaitOptions } from './call.ts';
+import { type DriveOptions, driveCall, type GatedTool, type GateOptions, runWithoutApproval } from './call-driver.ts';
+import { CallOutcome, type CallResult, isPending, type PendingResult } from './outcome.ts';
 import type { ApprovalService } from './service.ts';
 
 /** Runs the tools of one agent. A tool that needs approval runs at most once, with exactly what was approved. */
@@ -24,17 +24,45 @@ export class ApprovalGate {
   }
 
   /** Resolves to the outcome for the model. Rejects with store errors, `value_invalid`, `call_conflict` and `call_circular`. */
-  call(call: GateCall, options: CallOptions = {}): Promise<CallOutcome> {
-    const gated = this.#tools.get(call.tool);
+  async call(call: GateCall, options: CallOptions = {}): Promise<CallResult & CallOutcome> {
+    return (await this.callOrLeave(call, options)) as CallResult & CallOutcome;
+  }
+
+  /** As `call`, for a caller that may leave, and for a tool that need not be one of the agent's. */
+  callOrLeave(call: GateCall, options: WaitOptions, tool?: Tool): Promise<CallOutcome> {
+    return this.#call(tool ? this.#gated(tool) : this.#tools.get(call.tool), call, options);
+  }
+
+  /** Stores and announces the request of a call, and runs nothing. Undefined if it needs none, or is invalid. */
+  async request(tool: Tool, call: GateCall, options: CallOptions): Promise<CallOutcome | undefined> {
+    const ask = { ...options, waitMs: 0, askOnly: true } as const;
+    const ended = await driveCall(this.#service, this.#options, this.#gated(tool), call, ask);
+    return ended && isPending(ended) ? new CallOutcome(ended) : undefined;
+  }
+
+  #gated(tool: Tool): GatedTool {
+    // Decisions in this process validate changes as the tool does.
+    this.#service.registerTool(tool);
+    return { tool, approvalReason: approvalReason(tool, this.#options.humanInLoop) };
+  }
+
+  #call(gated: GatedTool | undefined, call: GateCall, options: DriveOptions): Promise<CallOutcome> {
     const isUngated = gated && gated.approvalReason === undefined && options.resumed !== true;
     const result =
       isUngated && !this.#service.hooks.beforeToolCall.isUsed()
         ? this.#callUngated(gated, call, options)
         : driveCall(this.#service, this.#options, gated, call, options);
-    return result.then((ended) => new CallOutcome(ended));
+    return result.then((ended) => {
+      if (ended === undefined) throw new Error('A call without askOnly has an outcome.');
+      return new CallOutcome(ended);
+    });
   }
 
-  #callUngated(gated: GatedTool, call: GateCall, options: CallOptions): Promise<CallResult> {
+  #callUngated(
+    gated: GatedTool,
+    call: GateCall,
+    options: DriveOptions,
+  ): Promise<CallResult | PendingResult | undefined> {
     const service = this.#service;
     const { tool } = gated;
     const mayHaveRequest = options.resumed === undefined && hasName(call) && !service.isKnownUngated(tool.tag);
@@ -43,7 +71,11 @@ export class ApprovalGate {
   }
 
   /** Earlier settings may have required approval. Without an answer of the store the tool does not run. */
-  async #callOnceGated(gated: GatedTool, call: GateCall, options: CallOptions): Promise<CallResult> {
+  async #callOnceGated(
+    gated: GatedTool,
+    call: GateCall,
+    options: DriveOptions,
+  ): Promise<CallResult | PendingResult | undefined> {
     const service = this.#service;
     return (await service.wasGated(gated.tool.tag))
       ? driveCall(service, this.#options, gated, call, options)

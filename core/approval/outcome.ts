@@ -8,10 +8,12 @@ import type { ToolParameters } from '../tool/parameters.ts';
 import { isTooDeep, storableText } from '../tool/safe-json.ts';
 import { withoutPassword } from '../url.ts';
 import type { Outcome, OutcomeStatus } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
 
 /** The result of a gated call. A rejection is returned as a result, never thrown. @experimental */
-export class CallOutcome implements Outcome {
-  readonly status: OutcomeStatus;
+export class CallOutcome {
+  /** A `PendingStatus` only with `waitMs`. */
+  readonly status: OutcomeStatus | PendingStatus;
   readonly result: Json;
   /** Names of the parameters that the reviewer changed; the tool ran with the new values. */
   declare readonly changed?: readonly string[];
@@ -19,15 +21,19 @@ export class CallOutcome implements Outcome {
   declare readonly executedWith?: { readonly [name: string]: Json };
   /** Absent if no approval was needed. */
   declare readonly requestId?: string;
+  /** ISO 8601, UTC: when a request that was left expires, if nobody decides. Absent for any other outcome. */
+  declare readonly expiresAt?: string;
 
   // A class, because a method of an object costs every ungated call as much as the rest of the gate.
   /** @internal */
-  constructor({ status, result, changed, executedWith, requestId }: CallResult) {
+  constructor(ended: CallResult | PendingResult) {
+    const { status, result, changed, executedWith, requestId, expiresAt }: Omit<CallOutcome, 'forModel'> = ended;
     this.status = status;
     this.result = result;
     if (changed !== undefined) this.changed = changed;
     if (executedWith !== undefined) this.executedWith = executedWith;
     if (requestId !== undefined) this.requestId = requestId;
+    if (expiresAt !== undefined) this.expiresAt = expiresAt;
   }
 
   /**
@@ -39,8 +45,28 @@ export class CallOutcome implements Outcome {
   }
 }
 
+/**
+ * Statuses of a call that was left with `waitMs`: it waits for a decision, it was decided and has not run, or another process
+ * runs it. @experimental
+ */
+export type PendingStatus = 'waiting' | 'decided' | 'running';
+
+/** The data of a call without an outcome yet. */
+export type PendingResult = Pick<CallOutcome, 'result'> &
+  Required<Pick<CallOutcome, 'requestId' | 'expiresAt'>> & { readonly status: PendingStatus };
+
+export function isPending(result: CallResult | PendingResult): result is PendingResult {
+  return 'expiresAt' in result;
+}
+
+export function pendingResult(status: PendingStatus, { requestId, expiresAt, body }: ApprovalRow): PendingResult {
+  const message = 'The call has no result yet: it waits for approval, or runs. Do not call it again.';
+  const result = { error: 'approval_pending', message, tool: body.tool, requestId };
+  return { status, result, requestId, expiresAt: expiresAt.toISOString() };
+}
+
 /** The data of an outcome. */
-export type CallResult = Omit<CallOutcome, 'forModel'>;
+export type CallResult = Omit<CallOutcome, 'forModel' | 'status' | 'expiresAt'> & { readonly status: OutcomeStatus };
 
 interface CalledTool {
   readonly tool: string;

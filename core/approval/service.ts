@@ -30,6 +30,7 @@ import {
 } from './schema.ts';
 import { withCancellation, withClosure, withExpiry } from './state.ts';
 import { StoreClock } from './store-clock.ts';
+import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 import { RequestWatcher, type Subscription } from './watcher.ts';
 
 /** How long `close` waits for reports of decisions. */
@@ -148,6 +149,14 @@ export class ApprovalService {
     const running = this.runListener(what, () => work(this.#endingReports.signal));
     this.#reports.add(running);
     await running.finally(() => this.#reports.delete(running));
+  }
+
+  /** Forgets at its deadline that a request was announced, if no caller in this process waits for it then. */
+  forgetAnnouncementAt({ requestId, expiresAt }: ApprovalRow): void {
+    const forget = () => {
+      if (this.announcements.get(requestId)?.signal.aborted) this.announcements.delete(requestId);
+    };
+    setTimeout(forget, Math.min(this.clock.msUntil(expiresAt.getTime()), MAX_TIMEOUT_MS)).unref();
   }
 
   async read(requestId: string): Promise<RequestRow | undefined> {
