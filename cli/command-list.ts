@@ -48,6 +48,11 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/db/migrate/create.ts'),
   },
   {
+    path: 'db migrate lint',
+    summary: 'Finds migrations that would block, break or destroy something',
+    load: () => import('./commands/db/migrate/lint.ts'),
+  },
+  {
     path: 'db migrate resolve',
     summary: 'Resolves a migration that stopped halfway',
     load: () => import('./commands/db/migrate/resolve.ts'),

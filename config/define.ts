@@ -15,6 +15,8 @@ export interface Config {
   readonly environments?: { readonly [env: string]: EnvironmentConfig };
   readonly brokers?: { readonly [name: string]: BrokerConfig };
   readonly approvals?: ApprovalsConfig;
+  /** The level of rules of `svc db migrate lint`, by id or name. */
+  readonly lint?: LintLevels;
   /** Plugin objects, package names, or paths relative to the config file. Built-in plugins are not listed. */
   readonly plugins?: readonly (string | Plugin)[];
 }
@@ -41,6 +43,12 @@ export interface DatabaseConfig {
 export interface EnvironmentConfig {
   /** Commands that change a database of this environment need `--yes`. */
   readonly protected?: boolean;
+  /** Levels in this environment, instead of those of the configuration. */
+  readonly lint?: LintLevels;
+}
+
+export interface LintLevels {
+  readonly [rule: string]: 'error' | 'warning' | 'note' | 'off';
 }
 
 export interface BrokerConfig {

@@ -2,6 +2,7 @@ import type { ModelFactory } from './agent/model.ts';
 import type { BrokerFactory, ChannelFactory } from './approval/channel.ts';
 import { createApprovalHooks } from './approval/policy.ts';
 import type { Dialect } from './dialect.ts';
+import type { LintRuleSet } from './lint/rule.ts';
 import { createMigrationHooks } from './migration/target.ts';
 import { Registry } from './registry.ts';
 
@@ -22,4 +23,5 @@ export class Kernel {
   readonly channels = new Registry<ChannelFactory>('channel');
   readonly brokers = new Registry<BrokerFactory>('broker');
   readonly models = new Registry<ModelFactory>('model provider');
+  readonly lintRules = new Registry<LintRuleSet>('set of lint rules');
 }

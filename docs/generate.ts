@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { builtins } from '../config/load/builtin.ts';
 import { codes, type ErrorCode, remedies } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
+import { rulesFor } from '../core/lint/rule-sets.ts';
 import { applyPlugin } from '../core/plugin.ts';
 import { FIELD_TYPES } from '../core/schema/model.ts';
 import { OPTIONS as cassandra } from '../plugins/dialects/cassandra/connection/settings.ts';
@@ -55,8 +56,7 @@ const TABLES: readonly Table[] = [
     page: 'reference/types.md',
     head: ['type', ...Object.keys(builtins.dialects).sort()],
     async rows() {
-      const kernel = new Kernel();
-      for (const [name, load] of Object.entries(builtins.dialects)) applyPlugin(kernel, (await load()).default, name);
+      const kernel = await builtinKernel();
       const dialects = Object.keys(builtins.dialects).sort();
       return FIELD_TYPES.map((type) => [
         `\`${type}\``,
@@ -64,7 +64,39 @@ const TABLES: readonly Table[] = [
       ]);
     },
   },
+  {
+    page: 'reference/lint.md',
+    head: ['rule', 'level', 'engines', 'finds', 'effect', 'instead'],
+    async rows() {
+      const names = Object.keys(builtins.dialects).sort();
+      const sets = await Promise.all(
+        names.map(async (name) => [name, await rulesFor((await builtinKernel()).lintRules, name)] as const),
+      );
+      const rules = new Map(sets.flatMap(([, found]) => found.map((rule) => [rule.id, rule] as const)));
+      return [...rules.values()]
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+        .map((rule) => {
+          const engines = sets.flatMap(([name, found]) => (found.includes(rule) ? [name] : []));
+          const scales = rule.scalesWithRows ? ' (scales)' : '';
+          return [
+            `\`${rule.id}\` ${rule.name}`,
+            rule.level,
+            engines.length === names.length ? 'all' : engines.join(', '),
+            rule.summary,
+            `${rule.impact}${scales}`,
+            rule.fix,
+          ];
+        });
+    },
+  },
 ];
+
+/** With the built-in dialects. */
+async function builtinKernel(): Promise<Kernel> {
+  const kernel = new Kernel();
+  for (const [name, load] of Object.entries(builtins.dialects)) applyPlugin(kernel, (await load()).default, name);
+  return kernel;
+}
 
 const shown = (value: unknown): string =>
   value === undefined ? '' : typeof value === 'number' ? value.toLocaleString('en-US') : String(value);

@@ -72,7 +72,13 @@ const plan = list(
         ),
       ),
     },
-    { lossy: texts, irreversible: text, irreversibleOn: json, allow: list(oneOf('copy', 'destructive')) },
+    {
+      lossy: texts,
+      irreversible: text,
+      irreversibleOn: json,
+      allow: list(oneOf('copy', 'destructive')),
+      lint: about(texts, 'what `svc db migrate lint` finds, without notes'),
+    },
   ),
 );
 const planned: Properties = { plan };
@@ -104,6 +110,25 @@ const entry = object(
 );
 const principal = open({ id: text, groups: texts, verifiedBy: oneOf('token', 'signal', 'nobody') });
 const personToken: Properties = { tokenId: text, principal: text, groups: texts, createdAt: moment, expiresAt: moment };
+const findingProperties: Properties = {
+  ...database,
+  file: text,
+  tag: text,
+  rule: text,
+  name: text,
+  level: oneOf('error', 'warning', 'note'),
+  message: text,
+  impact: text,
+  fix: text,
+};
+const findingOptional: Properties = {
+  operation: about(count, 'its index in up'),
+  table: text,
+  formerTable: about(text, 'its name in the database, if a migration before renames it'),
+  scalesWithRows: yes,
+  rows: about(count, 'counted up to 10,000'),
+};
+const finding = object({ ...findingProperties, line: count }, findingOptional);
 const request = open(
   {
     requestId: text,
@@ -154,7 +179,15 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'db schema generate': result(
     {
       migrations: list(
-        object({ ...database, file: text, migration, dataDependentRisks: texts, rollbackRisks: texts, plan }),
+        object({
+          ...database,
+          file: text,
+          migration,
+          dataDependentRisks: texts,
+          rollbackRisks: texts,
+          lint: about(texts, 'what `svc db migrate lint` finds, without notes'),
+          plan,
+        }),
       ),
     },
     { written: flag },
@@ -207,6 +240,11 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
     result({ ...database, ...planned }, plannedOptional),
   ),
   'db migrate create': result({ ...database, tag: text, file: text }),
+  'db migrate lint': result({
+    checked: about(count, 'migrations that were checked'),
+    findings: list(finding),
+    ignored: list(object({ ...findingProperties, reason: text }, findingOptional)),
+  }),
   'db migrate resolve': result({
     ...database,
     tag: text,

@@ -9,6 +9,8 @@ export interface PlannedMigrationText {
   readonly statements: readonly PreviewedStatement[];
   /** Default: up. */
   readonly direction?: 'up' | 'down';
+  /** What the linter finds, a line each. */
+  readonly lint?: readonly string[];
 }
 
 /**
@@ -23,8 +25,9 @@ export function planText(
 ): string {
   const lines = [`-- ${label}`, ...permissionLines(steps)];
   if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
-  for (const { migration, statements, direction = 'up' } of steps) {
+  for (const { migration, statements, direction = 'up', lint = [] } of steps) {
     lines.push('', `-- ${migration.tag}`);
+    for (const line of lint) lines.push(`-- lint ${oneLineComment(line)}`);
     if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${oneLineComment(loss)}`);
     if (migration.irreversible !== undefined)
       lines.push(`-- irreversible${onDialects(migration)}: ${oneLineComment(migration.irreversible)}`);
@@ -114,8 +117,9 @@ export function preambleData({ preamble }: Pick<Connection, 'preamble'>): { prea
 
 /** A plan, for `--json`. */
 export function planData(steps: readonly PlannedMigrationText[]): object[] {
-  return steps.map(({ migration, statements }) => ({
+  return steps.map(({ migration, statements, lint }) => ({
     tag: migration.tag,
+    ...(lint && { lint }),
     ...(migration.lossy && { lossy: migration.lossy }),
     ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),
     ...(migration.irreversibleOn && { irreversibleOn: migration.irreversibleOn }),

@@ -1,5 +1,6 @@
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
+import { LINT_LEVELS } from '../../core/lint/rule.ts';
 import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import type { Config } from '../define.ts';
@@ -74,6 +75,11 @@ const channels: Validator = (value, path, problems) => {
   }
 };
 
+const lintLevels: Validator = map((value, path, problems) => {
+  if (typeof value !== 'string' || ![...LINT_LEVELS, 'off'].includes(value))
+    problems.push(`${path}: must be ${LINT_LEVELS.map((level) => `"${level}"`).join(', ')} or "off".`);
+});
+
 /** The callback appends `/approvals/<requestId>/respond?token=…`. */
 const callbackBase: Validator = (value, path, problems) => {
   if (typeof value !== 'string' || value === '') return optionalText(value, path, problems);
@@ -91,7 +97,8 @@ const config = object(
     databases: map(
       object({ dialect: text, url, schema: optionalText, options: map(anything, 'any key') }, ['dialect', 'url']),
     ),
-    environments: map(object({ protected: flag })),
+    environments: map(object({ protected: flag, lint: lintLevels })),
+    lint: lintLevels,
     brokers: map(object({ type: text, url: optionalText }, ['type'], 'open')),
     approvals: object({
       store: object({ database: text }, ['database']),

@@ -65,6 +65,8 @@ export { displayText, shortenText } from '../../core/display/text.ts';
 export { codes, type ErrorCode, type ErrorFacts, isSvcError, remedies, SvcError } from '../../core/errors.ts';
 export type { Json } from '../../core/json.ts';
 export { type Kernel, PLUGIN_API_VERSION, type Plugin } from '../../core/kernel.ts';
+export type { LintLevel, LintMatch, LintRule, LintRuleSet, LintStep } from '../../core/lint/rule.ts';
+export type { SqlStatement } from '../../core/lint/sql-text.ts';
 export {
   type DropCollectionOptions,
   type DropConstraintOptions,

@@ -24,6 +24,17 @@ export interface Migration {
   readonly lossy?: readonly string[];
   /** What `up` may do without a flag of the run: copy a whole table, which blocks writes to it; destroy data. */
   readonly allow?: readonly Permission[];
+  /** What `svc db migrate lint` leaves out. Not part of the checksum. */
+  readonly lintIgnore?: readonly LintIgnore[];
+}
+
+/** A finding of the linter that somebody has accepted, and why. */
+export interface LintIgnore {
+  /** The id or the name of the rule: `SVC101`. */
+  readonly rule: string;
+  readonly reason: string;
+  /** The index in `up`; absent for all operations. */
+  readonly operation?: number;
 }
 
 /** Why a migration cannot be rolled back on a dialect; undefined if it can. */

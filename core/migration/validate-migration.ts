@@ -27,6 +27,9 @@ export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
   irreversibleOn: { list: 'string' },
   lossy: { list: 'string' },
   allow: { list: { oneOf: PERMISSIONS } },
+  lintIgnore: {
+    list: { properties: { rule: 'string', reason: 'string', operation: 'number' }, required: ['rule', 'reason'] },
+  },
 };
 
 /** Why a value is not a valid migration; empty if it is. With a dialect, also checks what the engine supports. */
@@ -56,6 +59,7 @@ function migrationShapeProblems(value: unknown): string[] {
   if (allow !== undefined && !(Array.isArray(allow) && allow.every((item) => PERMISSIONS.includes(item)))) {
     problems.push(`allow: must be an array of ${PERMISSIONS.map((one) => `"${one}"`).join(' and ')}.`);
   }
+  if (value.lintIgnore !== undefined) problems.push(...lintIgnoreProblems(value.lintIgnore));
   for (const direction of ['up', 'down'] as const) {
     const operations = value[direction];
     if (!Array.isArray(operations)) {
@@ -82,6 +86,24 @@ function migrationShapeProblems(value: unknown): string[] {
     }
   }
   return problems;
+}
+
+function lintIgnoreProblems(value: unknown): string[] {
+  if (!Array.isArray(value)) return ['lintIgnore: must be an array of { rule, reason }.'];
+  return value.flatMap((entry: unknown, index) => {
+    if (!isPlainObject(entry)) return [`lintIgnore[${index}]: must be an object with "rule" and "reason".`];
+    const problems = ['rule', 'reason'].flatMap((key) => {
+      const text = entry[key];
+      return typeof text === 'string' && text.trim() !== '' ? [] : [`lintIgnore[${index}]: needs a "${key}".`];
+    });
+    const { operation } = entry;
+    if (operation !== undefined && !(Number.isInteger(operation) && (operation as number) >= 0))
+      problems.push(`lintIgnore[${index}]: "operation" must be the index of one in "up".`);
+    for (const key of Object.keys(entry))
+      if (!['rule', 'reason', 'operation'].includes(key))
+        problems.push(`lintIgnore[${index}]: "${key}" is not a property of it.`);
+    return problems;
+  });
 }
 
 /** Compiles the operations that need no database: those on tables that the migration itself creates. */

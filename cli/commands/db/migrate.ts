@@ -4,6 +4,7 @@ import { previewMigrate } from '../../../core/migration/preview.ts';
 import type { CommandResult } from '../../base.ts';
 import { forEachDatabase, MigratorCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
+import { lintLines, lintMigrations, withRows } from '../../db/lint.ts';
 import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { formatDuration, plural } from '../../output.ts';
@@ -44,10 +45,17 @@ export default class Migrate extends MigratorCommand {
 
   async #show(tag: string): Promise<object> {
     const target = await this.connect(tag);
-    const planned = await previewMigrate(target, await this.migrations(tag), {
-      ...this.#options(),
-      allowDestructive: true,
-    });
+    const defined = await this.migrations(tag);
+    const previewed = await previewMigrate(target, defined, { ...this.#options(), allowDestructive: true });
+    const runs = new Set(previewed.map(({ migration }) => migration.tag));
+    const report = await lintMigrations(
+      await this.runtime(),
+      tag,
+      defined.map(({ migration }) => migration),
+      (migration) => runs.has(migration.tag),
+    );
+    const findings = await withRows(target.connection, report.findings);
+    const planned = previewed.map((one) => ({ ...one, lint: lintLines(findings, one.migration.tag) }));
     this.print(
       planText(
         `${await this.label(tag)}: ${plural(planned.length, 'migration')}`,

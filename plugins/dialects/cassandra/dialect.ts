@@ -29,5 +29,9 @@ export default definePlugin({
   name: 'cassandra',
   apply(kernel) {
     kernel.dialects.register('cassandra', cassandra);
+    kernel.lintRules.register('cassandra', {
+      dialects: ['cassandra'],
+      load: async () => (await import('./lint.ts')).default,
+    });
   },
 });

@@ -43,5 +43,9 @@ export default definePlugin({
   name: 'dynamodb',
   apply(kernel) {
     kernel.dialects.register('dynamodb', dynamodb);
+    kernel.lintRules.register('dynamodb', {
+      dialects: ['dynamodb'],
+      load: async () => (await import('./lint.ts')).default,
+    });
   },
 });

@@ -71,5 +71,9 @@ export default definePlugin({
   name: 'mariadb',
   apply(kernel) {
     kernel.dialects.register('mariadb', mariadb);
+    kernel.lintRules.register('mariadb', {
+      dialects: ['mariadb'],
+      load: async () => (await import('../mysql/lint.ts')).default,
+    });
   },
 });

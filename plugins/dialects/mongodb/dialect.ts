@@ -30,5 +30,9 @@ export default definePlugin({
   name: 'mongodb',
   apply(kernel) {
     kernel.dialects.register(mongodb.name, mongodb);
+    kernel.lintRules.register('mongodb', {
+      dialects: ['mongodb'],
+      load: async () => (await import('./lint.ts')).default,
+    });
   },
 });

@@ -107,5 +107,6 @@ export default definePlugin({
   name: 'mysql',
   apply(kernel) {
     kernel.dialects.register('mysql', mysql);
+    kernel.lintRules.register('mysql', { dialects: ['mysql'], load: async () => (await import('./lint.ts')).default });
   },
 });

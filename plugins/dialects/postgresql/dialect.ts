@@ -62,5 +62,9 @@ export default definePlugin({
   name: 'postgresql',
   apply(kernel) {
     kernel.dialects.register('postgresql', postgresql);
+    kernel.lintRules.register('postgresql', {
+      dialects: ['postgresql'],
+      load: async () => (await import('./lint/index.ts')).default,
+    });
   },
 });

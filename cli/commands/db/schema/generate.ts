@@ -8,9 +8,12 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { UndecidedRename } from '../../../../core/schema/rename/undecided.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
+import { lintLines, lintMigrations } from '../../../db/lint.ts';
 import { planData, planText } from '../../../db/plan-text.ts';
 import { plural } from '../../../output.ts';
 import { canPrompt, choose } from '../../../prompt.ts';
+
+type LintedMigration = GeneratedMigration & { readonly lint: readonly string[] };
 
 export default class Generate extends DatabaseCommand {
   static override paths = [['db', 'schema', 'generate']];
@@ -43,7 +46,7 @@ export default class Generate extends DatabaseCommand {
     const entries = await readSchemaFile(root, databases);
     assertObjectFolders(root, databases);
     this.#assertSingleDatabase(tags.filter((tag) => entries.has(tag)));
-    const generated: (GeneratedMigration & { readonly database: string })[] = [];
+    const generated: (LintedMigration & { readonly database: string })[] = [];
     for (const tag of tags) {
       const entry = entries.get(tag);
       if (!entry) this.#skip(tag);
@@ -59,19 +62,21 @@ export default class Generate extends DatabaseCommand {
         generated.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
       );
     this.#print(generated);
-    const migrations = generated.map(({ database, file, migration, statements, risks, rollbackRisks }) => ({
+    const migrations = generated.map(({ database, file, migration, statements, risks, rollbackRisks, lint }) => ({
       database,
       file,
       migration,
       dataDependentRisks: risks,
       rollbackRisks,
+      lint,
       plan: planData([{ migration, statements }]),
     }));
     return { data: { migrations, written: !this.dryRun }, nextActions: this.dryRun ? [] : ['svc db migrate'] };
   }
 
-  async #generate(tag: string, entry: SchemaEntry): Promise<GeneratedMigration[]> {
-    const { root, dialectOf } = await this.runtime();
+  async #generate(tag: string, entry: SchemaEntry): Promise<LintedMigration[]> {
+    const runtime = await this.runtime();
+    const { root, dialectOf } = runtime;
     const dialect = await dialectOf(tag);
     const files = await this.migrations(tag);
     const generated = await generate({
@@ -88,7 +93,14 @@ export default class Generate extends DatabaseCommand {
     });
     for (const line of changedBeforeCreated(files, dialect.name, (name) => entry.fieldsOf(name) !== undefined))
       this.warn(line);
-    return generated;
+    const added = new Set(generated.map(({ migration }) => migration));
+    const { findings } = await lintMigrations(
+      runtime,
+      tag,
+      [...files.map(({ migration }) => migration), ...added],
+      (migration) => added.has(migration),
+    );
+    return generated.map((one) => ({ ...one, lint: lintLines(findings, one.migration.tag) }));
   }
 
   #askRename(pairs: readonly UndecidedRename[]): Promise<UndecidedRename | 'drop'> {
@@ -128,12 +140,12 @@ export default class Generate extends DatabaseCommand {
     this.note(`${SCHEMA_FILE} has no entry for "${tag}"; skipped.`);
   }
 
-  #print(generated: readonly (GeneratedMigration & { readonly database: string })[]): void {
+  #print(generated: readonly LintedMigration[]): void {
     if (this.dryRun) {
       this.print(planText(`${plural(generated.length, 'migration')} to generate`, generated, this.context.stdout));
       return;
     }
-    for (const { file, migration, statements, risks, rollbackRisks } of generated) {
+    for (const { file, migration, statements, risks, rollbackRisks, lint } of generated) {
       this.print(file);
       for (const why of risks) this.warn(`${migration.tag}: ${why}; the migration then fails`);
       for (const why of rollbackRisks)
@@ -145,6 +157,7 @@ export default class Generate extends DatabaseCommand {
         this.warn(`${migration.tag} cannot be rolled back: ${migration.irreversible}`);
       if (statements.some(({ destructive }) => destructive))
         this.warn(`${migration.tag} destroys data: migrate prompts for confirmation or needs --allow-destructive`);
+      for (const line of lint) this.note(`lint ${line}`);
     }
   }
 }
