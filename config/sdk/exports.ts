@@ -77,7 +77,7 @@ export {
   migration,
 } from '../../core/migration/builder.ts';
 export type { HistoryOrigin, HistoryStatus } from '../../core/migration/history-table.ts';
-export type { Migration, Permission } from '../../core/migration/migration.ts';
+export type { LintIgnore, Migration, Permission } from '../../core/migration/migration.ts';
 export {
   type AnyHistoryEntry,
   type HistoryEntry,

@@ -6,7 +6,7 @@ import { LINT_LEVELS, type LintRule, type LintRuleSet } from './rule.ts';
 import { runningCodeRules } from './running-code-rules.ts';
 
 /** For every dialect. */
-export const portableRules: readonly LintRule[] = [...runningCodeRules, ...designRules, ...rawRules];
+const portableRules: readonly LintRule[] = [...runningCodeRules, ...designRules, ...rawRules];
 
 /**
  * The portable rules and those that plugins register for a dialect, by id. Throws `plugin_invalid` for a rule of a plugin

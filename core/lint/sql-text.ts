@@ -28,7 +28,7 @@ export function sqlStatements(source: string): readonly SqlStatement[] {
 }
 
 /** The parts between separators that are outside of brackets and names in quotes. */
-export function splitOutside(text: string, separator: ',' | ';'): readonly string[] {
+function splitOutside(text: string, separator: ',' | ';'): readonly string[] {
   const parts: string[] = [];
   let [depth, start, quote] = [0, 0, ''];
   for (let at = 0; at < text.length; at++) {
