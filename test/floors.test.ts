@@ -29,7 +29,7 @@ const FOR_PLUGINS =
   /^core\/([a-z-]+\.ts$|schema\/|tool\/|approval\/(channel|parse-decision|request)\.ts$|display\/(json|text)\.ts$|agent\/model\.ts$|lint\/(rule|sql-text|existing-tables|design-rules)\.ts$|migration\/(migration|history-table)\.ts$)/;
 
 /** The packages that core may import in addition to Node; drivers and transports belong in plugins. */
-const CORE_PACKAGES = ['tapable', 'uuid', 'ajv', '@opentelemetry/api'];
+const CORE_PACKAGES = ['tapable', 'uuid', 'ajv', 'ajv/dist/2020.js', '@opentelemetry/api'];
 const DIALECTS = /\b(postgres(ql)?|pglite|mysql|mariadb|mongodb|dynamodb|cassandra|sqlite)\b/i;
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
