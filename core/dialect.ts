@@ -43,8 +43,8 @@ export interface Capabilities {
   readonly unsupported: UnsupportedFeatures;
 }
 
-/** What happens to a field or a table that an object reads. A field whose values are copied counts as dropped. */
-export type ChangeOfRead = 'drop' | 'rename' | 'type';
+/** What happens to a field, a table, an index or a constraint that an object names. A field whose values are copied counts as dropped. */
+export type ChangeOfRead = 'drop' | 'rename' | 'type' | 'index';
 
 /** Objects that are not tables, each defined by a text in the language of the engine: views, functions, triggers. */
 export interface ObjectRules<Step = unknown> {
@@ -52,6 +52,8 @@ export interface ObjectRules<Step = unknown> {
   readonly kinds: readonly string[];
   /** Kinds that tables use, such as types: they are created before tables and dropped after them. */
   readonly beforeTables: ReadonlySet<string>;
+  /** Kinds that are tables with the fields of another one, which their text names: a change of a field is one of theirs. */
+  readonly tables?: ReadonlySet<string>;
   /** Whether an object of this kind prevents a change of what it reads: it is dropped before it and created after it. */
   isInTheWay(kind: string, change: ChangeOfRead): boolean;
   /** The name by which the texts of others refer to an object; undefined if none does. */

@@ -143,8 +143,13 @@ function inTheWay(
   removed: readonly DatabaseObject[],
 ): ReadonlyMap<string, DatabaseObject> {
   const { rules } = references;
-  const changes = operations.flatMap(changedFields);
-  const remaining = new Map([...before].filter(([key]) => after.has(key)));
+  const changes = changesByFormerName(operations).flatMap((change) => [
+    change,
+    ...inObjects(references, before, change),
+  ]);
+  // A table has rows, which would be lost.
+  const isMovable = ({ kind }: DatabaseObject): boolean => !rules.tables?.has(kind);
+  const remaining = new Map([...before].filter(([key, object]) => after.has(key) && isMovable(object)));
   const aside = new Map<string, DatabaseObject>();
   const isBlocking = (object: DatabaseObject): boolean => {
     const bound = { ...object, definition: rules.boundText(object) };
@@ -177,6 +182,27 @@ interface ChangedFields {
   readonly field?: string;
 }
 
+/** The changes, with the names that the texts of objects have before all of them. */
+function changesByFormerName(operations: readonly Operation[]): readonly ChangedFields[] {
+  const tables = new Map<string, string>();
+  const fields = new Map<string, string>();
+  const formerTable = (table: string): string => tables.get(table) ?? table;
+  const keyOf = (table: string, field: string): string => JSON.stringify([formerTable(table), field]);
+  return operations.flatMap((operation) => {
+    const changes = changedFields(operation).map(({ change, table, field }) => ({
+      change,
+      table: formerTable(table),
+      ...(field !== undefined && { field: fields.get(keyOf(table, field)) ?? field }),
+    }));
+    if (operation.type === 'renameCollection') tables.set(operation.to, formerTable(operation.collection));
+    if (operation.type === 'renameField') {
+      const { collection, from, to } = operation;
+      fields.set(keyOf(collection, to), fields.get(keyOf(collection, from)) ?? from);
+    }
+    return changes;
+  });
+}
+
 /** The fields whose readers an engine would not leave as they are. */
 function changedFields(operation: Operation): readonly ChangedFields[] {
   switch (operation.type) {
@@ -199,9 +225,30 @@ function changedFields(operation: Operation): readonly ChangedFields[] {
           field: operation.from,
         },
       ];
+    case 'dropIndex':
+      return [{ change: 'index', table: operation.collection, field: operation.index }];
+    case 'dropConstraint':
+      return [{ change: 'index', table: operation.collection, field: operation.constraint }];
     default:
       return [];
   }
+}
+
+/** The same change in the objects that are tables with the fields of the changed one. */
+function inObjects(references: References, before: ObjectModel, change: ChangedFields): readonly ChangedFields[] {
+  const { tables } = references.rules;
+  if (!tables) return [];
+  const found = new Map<string, ChangedFields>();
+  const visit = ({ table }: ChangedFields): void => {
+    for (const { kind, name, definition } of before.values()) {
+      if (!tables.has(kind) || found.has(name) || !references.names(definition, table)) continue;
+      const same = { ...change, table: name };
+      found.set(name, same);
+      visit(same);
+    }
+  };
+  visit(change);
+  return [...found.values()];
 }
 
 function reads(

@@ -172,7 +172,7 @@ export const OPTIONS_PROPERTIES: Readonly<Record<keyof CreateOptions, Shape>> = 
 
 export const OPTIONS_SHAPE: Shape = { properties: OPTIONS_PROPERTIES };
 
-/** Fields named in table options: keys in DynamoDB and Cassandra. */
+/** Fields named in table options: keys in DynamoDB and Cassandra, and the partition key of PostgreSQL. */
 export function fieldsNamedInOptions(options: TableOptions): ReadonlySet<string> {
   const found = new Set<string>();
   renameFieldsInOptions(options, (name) => {
@@ -184,11 +184,14 @@ export function fieldsNamedInOptions(options: TableOptions): ReadonlySet<string>
 
 /** Options with every field name in them replaced by `rename(name)`. */
 export function renameFieldsInOptions(options: TableOptions, rename: (name: string) => string): TableOptions {
-  if (!options.dynamoOptions && !options.cassandraOptions) return options;
-  const { dynamoOptions: dynamo, cassandraOptions: cassandra } = options;
+  const { dynamoOptions: dynamo, cassandraOptions: cassandra, sqlOptions: sql } = options;
+  const isPartitioned = PARTITION_BY.test(sql?.native ?? '');
+  if (!dynamo && !cassandra && !isPartitioned) return options;
   const key = (of: DynamoKey): DynamoKey => ({ ...of, name: rename(of.name) });
   return {
     ...options,
+    ...(sql?.native !== undefined &&
+      isPartitioned && { sqlOptions: { ...sql, native: renameInPartitionKey(sql.native, rename) } }),
     ...(dynamo && {
       dynamoOptions: {
         ...dynamo,
@@ -221,4 +224,18 @@ export function renameFieldsInOptions(options: TableOptions, rename: (name: stri
       },
     }),
   };
+}
+
+const PARTITION_BY = /^(\s*PARTITION\s+BY\s+\w+)(.*)$/is;
+
+function renameInPartitionKey(native: string, rename: (name: string) => string): string {
+  const [, head = '', key = ''] = PARTITION_BY.exec(native) ?? [];
+  const renamed = key.replace(/'(?:[^']|'')*'|"((?:[^"]|"")*)"|[\p{L}_][\p{L}\p{N}_$]*/gu, (token, quoted?: string) => {
+    if (token.startsWith("'")) return token;
+    const name = quoted === undefined ? token.toLowerCase() : quoted.replaceAll('""', '"');
+    const next = rename(name);
+    if (next === name) return token;
+    return /^[a-z_][a-z0-9_]*$/.test(next) ? next : `"${next.replaceAll('"', '""')}"`;
+  });
+  return head + renamed;
 }

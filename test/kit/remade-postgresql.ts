@@ -1,6 +1,8 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
+import { POSTGRESQL_TABLES } from './remade-postgresql-tables.ts';
 
 export const POSTGRESQL_CASES: RemadeCases = {
+  ...POSTGRESQL_TABLES,
   ...columns({
     type_varchar: 'varchar',
     type_varchar_short: 'varchar(7) not null',
@@ -236,18 +238,19 @@ create table pairs (a int, b int, primary key (a, b));
 /** All that the catalog knows of each table. */
 export const POSTGRESQL_FACTS = `
 select r.relname::text as t, f.fact from (
-  select c.oid, c.relname, c.relkind, c.relpersistence, c.reloptions, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reltoastrelid
+  select c.oid, c.relname, c.relkind, c.relpersistence, c.reloptions, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reltoastrelid, c.relpartbound
   from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname !~ '^_svc_') r
 cross join lateral (
-  select concat_ws(' ', 'table', r.relkind, r.relpersistence, r.reloptions::text, (select reloptions::text from pg_class where oid = r.reltoastrelid),
-    r.relrowsecurity, r.relforcerowsecurity, r.relreplident, obj_description(r.oid, 'pg_class')) as fact
+  select concat_ws(' ', 'table', r.relkind, r.relpersistence, (select array_agg(o order by o) from unnest(r.reloptions) o)::text, (select reloptions::text from pg_class where oid = r.reltoastrelid),
+    r.relrowsecurity, r.relforcerowsecurity, r.relreplident, pg_get_expr(r.relpartbound, r.oid),
+    case r.relkind when 'p' then pg_get_partkeydef(r.oid) end, obj_description(r.oid, 'pg_class')) as fact
   union all select concat_ws(' ', 'column', a.attname, format_type(a.atttypid, a.atttypmod), a.attndims > 1, a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, a.attgenerated, (select collname from pg_collation where oid = a.attcollation), a.attstorage, to_jsonb(a) ->> 'attcompression',
-    nullif(a.attstattarget, -1), col_description(r.oid, a.attnum),
+    nullif(a.attstattarget, -1), a.attislocal, a.attinhcount, (select string_agg(o, ',') from unnest(a.attoptions) o where o like 'n\\_d%'), col_description(r.oid, a.attnum),
     (select concat_ws(' ', 'sequence', s.seqtypid::regtype, s.seqstart, s.seqincrement, s.seqmax, s.seqmin, s.seqcache, s.seqcycle)
       from pg_depend p join pg_sequence s on s.seqrelid = p.objid where p.refobjid = r.oid and p.refobjsubid = a.attnum and p.deptype in ('a', 'i') and p.classid = 'pg_class'::regclass))
     from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum where a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
-  union all select concat_ws(' ', 'constraint', k.conname, pg_get_constraintdef(k.oid), obj_description(k.oid, 'pg_constraint')) from pg_constraint k where k.conrelid = r.oid and k.contype <> 'n'
+  union all select concat_ws(' ', 'constraint', k.conname, pg_get_constraintdef(k.oid), k.conislocal, k.coninhcount, obj_description(k.oid, 'pg_constraint')) from pg_constraint k where k.conrelid = r.oid and k.contype <> 'n'
   union all select concat_ws(' ', 'index', pg_get_indexdef(i.indexrelid), i.indisclustered, i.indisvalid, obj_description(i.indexrelid, 'pg_class')) from pg_index i where i.indrelid = r.oid
   union all select concat_ws(' ', 'trigger', pg_get_triggerdef(t.oid)) from pg_trigger t where t.tgrelid = r.oid and not t.tgisinternal
   union all select concat_ws(' ', 'rule', pg_get_ruledef(w.oid)) from pg_rewrite w where w.ev_class = r.oid
@@ -257,14 +260,11 @@ cross join lateral (
 
 /** The tables with something that a schema file cannot describe, which a warning says. */
 export const POSTGRESQL_SAID: readonly string[] = [
-  'clustered',
-  'comment_constraint',
-  'comment_index',
-  'compression',
-  'inherits',
-  'partitioned',
-  'partitioned_2020',
-  'replica_identity',
-  'statistics',
-  'storage',
+  'sequence_int',
+  'sequence_owned',
+  'sequence_owned_key',
+  'sequence_shared',
+  'sequence_shared_other',
+  'serial_nullable',
+  'serial_renamed',
 ];

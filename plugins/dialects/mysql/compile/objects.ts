@@ -21,7 +21,7 @@ export const objectRules = (traits: Traits): ObjectRules<MysqlStep> => ({
   kinds: Object.keys(KINDS),
   beforeTables: new Set(['function', 'procedure']),
   // The server would keep it, unusable.
-  isInTheWay: (kind, change) => change !== 'type' && (kind === 'view' || kind === 'trigger'),
+  isInTheWay: (kind, change) => (change === 'drop' || change === 'rename') && (kind === 'view' || kind === 'trigger'),
   referredName: ({ kind, name }) => (kind === 'trigger' || kind === 'event' ? undefined : name),
   // A routine and an event look up names when they run.
   boundText: ({ kind, definition }) => (kind === 'view' || kind === 'trigger' ? definition : ''),

@@ -31,7 +31,6 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     unsupportedObjects.push({ collection: table.name, ...(field !== undefined && { field }), what });
   const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
     unsupportedObjects.push(leftOut(table.name, kind, name, why));
-  if (table.partitioned) report('is partitioned');
   const names = new Map(table.columns.map(({ number, name }) => [number, name]));
   const columnsOf = ({ columns }: { readonly columns: readonly number[] }) =>
     columns.map((number) => names.get(number) ?? '');
@@ -88,13 +87,17 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
   };
 }
 
-function optionsOf({ unlogged, comment, parameters }: CatalogTable): Collection['options'] {
-  if (!unlogged && comment === null && parameters.length === 0) return {};
+function optionsOf({ unlogged, comment, parameters, partition }: CatalogTable): Collection['options'] {
+  const native = [
+    ...(partition === null ? [] : [`PARTITION BY ${partition}`]),
+    ...(parameters.length === 0 ? [] : [canonicalTableOptions(`WITH (${parameters.join(', ')})`)]),
+  ];
+  if (!unlogged && comment === null && native.length === 0) return {};
   return {
     sqlOptions: {
       ...(unlogged && { unlogged: true }),
       ...(comment !== null && { comment }),
-      ...(parameters.length > 0 && { native: canonicalTableOptions(`WITH (${parameters.join(', ')})`) }),
+      ...(native.length > 0 && { native: native.join(' ') }),
     },
   };
 }

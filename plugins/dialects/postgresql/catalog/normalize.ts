@@ -7,7 +7,13 @@ import { primaryKeyName, uniqueName } from '../../sql/names.ts';
 import { rowsOf, type Session } from '../../sql/session.ts';
 import { grammar, quoteIdentifier } from '../compile/grammar.ts';
 import { isIdentity } from '../compile/modify-field.ts';
-import { canonicalOptions, canonicalTableOptions, nativeIndex } from '../compile/native-options.ts';
+import {
+  canonicalOptions,
+  canonicalTableOptions,
+  nativeIndex,
+  nativeTableOptions,
+  tableOptions,
+} from '../compile/native-options.ts';
 import { DEFAULT_STRING_LENGTH } from '../compile/types.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { normalizeDefault } from './defaults.ts';
@@ -83,7 +89,9 @@ function normalizeField(field: Field): Field {
  * which differ from any in the catalog. `model` is a result of `normalize`.
  */
 export async function normalizeExpressions(session: Session, model: SchemaModel, home: string): Promise<SchemaModel> {
-  const withExpressions = [...model.values()].filter(hasServerSpelling);
+  const withExpressions = [...model.values()].filter(
+    (collection) => hasServerSpelling(collection) || isPartitioned(collection),
+  );
   if (withExpressions.length === 0) return model;
   const tables = await session.exclusive(async (exec) => {
     await exec('BEGIN');
@@ -111,8 +119,12 @@ export async function normalizeExpressions(session: Session, model: SchemaModel,
   );
 }
 
+const isPartitioned = ({ options }: Collection): boolean =>
+  tableOptions(options.sqlOptions?.native ?? '').partition !== '';
+
 function createTemporaryTable(collection: Collection): string {
-  const { name, fields, constraints, indexes } = collection;
+  const { name, fields, constraints, indexes, options } = collection;
+  const { partition } = tableOptions(nativeTableOptions(options.sqlOptions?.native, name).trim());
   const lines = [
     ...[...fields.values()].map((field) => columnDefinition(grammar, { ...field, type: field.type }, name)),
     ...[...constraints.values()]
@@ -128,7 +140,7 @@ function createTemporaryTable(collection: Collection): string {
           `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(index)} ON ${table} ${nativeIndex(native, name, index)}`,
         ],
   );
-  return [`CREATE TEMPORARY TABLE ${table} (${lines.join(', ')})`, ...created].join('; ');
+  return [`CREATE TEMPORARY TABLE ${table} (${lines.join(', ')}) ${partition}`, ...created].join('; ');
 }
 
 /** The field with the type that the catalog has for a native one. */
@@ -171,5 +183,13 @@ function withServerExpressions(collection: Collection, fromServer: Collection | 
   for (const [name, index] of indexes) {
     if (index.native !== undefined) indexes.set(name, fromServer.indexes.get(name) ?? index);
   }
-  return { ...collection, fields, constraints, indexes };
+  return { ...collection, fields, constraints, indexes, options: withServerPartition(collection, fromServer) };
+}
+
+function withServerPartition({ options }: Collection, fromServer: Collection): Collection['options'] {
+  const { partition } = tableOptions(fromServer.options.sqlOptions?.native ?? '');
+  const { native } = options.sqlOptions ?? {};
+  if (partition === '' || native === undefined) return options;
+  const { parameters } = tableOptions(native);
+  return { sqlOptions: { ...options.sqlOptions, native: [partition, parameters].join(' ').trim() } };
 }

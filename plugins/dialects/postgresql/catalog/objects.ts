@@ -4,7 +4,9 @@ import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { tableOf } from '../compile/objects.ts';
+import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
+import { TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 
 /** Names of the schema are not qualified in the texts, so that they can be created in any. */
 export async function readObjects(session: Session, schema: string): Promise<DatabaseObject[]> {
@@ -47,10 +49,15 @@ const COMPARED_AS_WRITTEN: ReadonlySet<string> = new Set(['schema', 'extension',
 
 async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
   if (COMPARED_AS_WRITTEN.has(object.kind)) return object;
+  if (object.kind === 'settings') return normalizeSettings(exec, schema, object);
   const isMaterialized = object.kind === 'materialized_view';
   const [query = '', rest = ''] = isMaterialized ? splitAtIndexes(object.definition) : [object.definition];
   const table = tableOf(object);
-  const copied = table === undefined ? '' : `${copyOf(schema, table)}; `;
+  const copied = isTableObject(object.kind)
+    ? `${temporaryParents(object, object.definition, schema)}; `
+    : table === undefined
+      ? ''
+      : `${copyOf(schema, table)}; `;
   const text = isMaterialized ? asView(query) : query;
   try {
     await exec(`SAVEPOINT before_object; ${copied}${text}`);
@@ -65,6 +72,12 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
   } finally {
     await exec('ROLLBACK TO before_object');
   }
+}
+
+/** Settings are compared as statements, in any order. */
+async function normalizeSettings(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
+  const found = (await objectsIn(exec, quoteLiteral(schema))).find((one) => objectKey(one) === objectKey(object));
+  return found && sameStatements(object.definition, found.definition) ? found : object;
 }
 
 /** A view may have triggers and rules too, which `LIKE` copies the columns for. */
@@ -103,7 +116,9 @@ const withoutSchema = (text: string, head: string): string =>
 const query = (schema: string): string => `
 WITH ns AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname = ${schema}),
 rel AS MATERIALIZED (SELECT c.* FROM pg_class c JOIN ns ON ns.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT c.relispartition AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}),
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S') AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}
+    AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace <> c.relnamespace AND c.relispartition)),
+${TABLE_STATEMENTS},
 made AS (
 SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, NULL AS comment_on, NULL::text AS comment
 FROM pg_namespace n CROSS JOIN ns WHERE n.oid <> ns.oid AND n.nspname <> 'public' AND n.nspname !~ '^pg_' AND n.oid IN (SELECT extnamespace FROM pg_extension)
@@ -136,6 +151,7 @@ UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p
   CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc')
 FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
+UNION ALL ${TABLE_OBJECTS}
 UNION ALL SELECT 'row_security', c.relname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ENABLE ROW LEVEL SECURITY'
   || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || quote_ident(c.relname) || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL
 FROM rel c WHERE c.relrowsecurity
@@ -162,7 +178,7 @@ UNION ALL SELECT 'statistics', s.stxname, ${withoutSchema('pg_get_statisticsobjd
 FROM pg_statistic_ext s JOIN ns ON ns.oid = s.stxnamespace JOIN rel c ON c.oid = s.stxrelid
 UNION ALL SELECT 'exclusion', c.relname || '.' || k.conname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),
   'CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname), obj_description(k.oid, 'pg_constraint')
-FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype = 'x'
+FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype = 'x' AND k.conparentid = 0
 UNION ALL SELECT 'policy', c.relname || '.' || p.polname, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname) || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
   || CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE '' END
   || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END

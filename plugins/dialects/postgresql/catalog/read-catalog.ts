@@ -4,7 +4,8 @@ import { quoteLiteral } from '../compile/literal.ts';
 export interface CatalogTable {
   readonly name: string;
   readonly unlogged: boolean;
-  readonly partitioned: boolean;
+  /** `RANGE (at)` and others; null for a table that is not partitioned. */
+  readonly partition: string | null;
   readonly comment: string | null;
   /** `fillfactor=80` and others. */
   readonly parameters: readonly string[];
@@ -95,7 +96,7 @@ export async function readCatalog(
   return rows.map((row) => ({
     name: String(row.name),
     unlogged: row.persistence === 'u',
-    partitioned: row.kind === 'p',
+    partition: typeof row.partition === 'string' ? row.partition : null,
     comment: typeof row.comment === 'string' ? row.comment : null,
     parameters: listOf<string>(row.parameters),
     columns: listOf<CatalogColumn>(row.columns),
@@ -113,12 +114,16 @@ const IS_KNOWN = `(e.refobjid < 16384 OR EXISTS (SELECT 1 FROM pg_depend x WHERE
       OR e.refclassid = 'pg_proc'::regclass AND EXISTS (SELECT 1 FROM pg_proc p JOIN home ON home.oid = p.pronamespace WHERE p.oid = e.refobjid AND p.prokind <> 'a')
       OR e.refclassid = 'pg_type'::regclass AND EXISTS (SELECT 1 FROM pg_type p JOIN home ON home.oid = p.typnamespace WHERE p.oid = e.refobjid))`;
 
+/** Whether a table inherits from others of the schema only: then it is an object. */
+export const IS_INHERITED = `(c.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace <> c.relnamespace))`;
+
 const query = (schema: string, home: string, named: string) => `
 WITH home AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(home)}), rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname !~ '^_svc_' ${named}
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_' ${named}
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
-SELECT r.relname AS name, r.relkind AS kind, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
+SELECT r.relname AS name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
     'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR t.typnamespace IN (SELECT oid FROM home)
       OR EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_type'::regclass AND e.objid = CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN t.typelem ELSE t.oid END AND e.deptype = 'e'), 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
@@ -150,7 +155,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED' WHEN NOT c.convalidated THEN 'NOT VALID' END),
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
-  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x')) k ON true
+  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
     'unsupported', (SELECT 'uses ' || min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_class'::regclass
       AND e.objid = i.indexrelid AND e.refclassid <> 'pg_class'::regclass AND NOT ${IS_KNOWN}),

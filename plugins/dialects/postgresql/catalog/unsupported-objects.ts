@@ -2,6 +2,7 @@ import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { IS_IDENTITY } from './objects.ts';
+import { IS_INHERITED } from './read-catalog.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
@@ -15,8 +16,8 @@ export async function readUnsupportedObjects(exec: ExecSql, schema: string): Pro
 
 const query = (schema: string) => `
 WITH own AS MATERIALIZED (
-  SELECT c.oid, c.relname, c.relkind, c.relreplident, c.relnamespace FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND c.relname !~ '^_svc_'
+  SELECT c.oid, c.relname, c.relkind, c.relnamespace FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_'
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')),
 rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
 sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FROM (
@@ -34,20 +35,12 @@ SELECT collection, field, what FROM (
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition
   UNION ALL SELECT r.relname, NULL, 'inherits from ' || i.inhparent::regclass || '; svc creates tables without inheritance'
   FROM rel r JOIN pg_inherits i ON i.inhrelid = r.oid
-  UNION ALL SELECT r.relname, NULL, 'has a comment on ' || CASE WHEN k.oid IS NULL THEN 'the index ' || quote_ident(c.relname)
-    ELSE 'the constraint ' || quote_ident(k.conname) END || ', which svc does not write'
-  FROM rel r JOIN pg_description d ON d.classoid IN ('pg_class'::regclass, 'pg_constraint'::regclass)
-  LEFT JOIN pg_constraint k ON d.classoid = 'pg_constraint'::regclass AND k.oid = d.objoid AND k.conrelid = r.oid
-  LEFT JOIN pg_index i ON d.classoid = 'pg_class'::regclass AND i.indexrelid = d.objoid AND i.indrelid = r.oid LEFT JOIN pg_class c ON c.oid = i.indexrelid
-  WHERE (k.oid IS NOT NULL AND k.contype NOT IN ('x', 't')) OR c.oid IS NOT NULL
-  UNION ALL SELECT r.relname, NULL, 'is clustered on the index ' || quote_ident(c.relname) || ', which svc does not set'
-  FROM rel r JOIN pg_index i ON i.indrelid = r.oid AND i.indisclustered JOIN pg_class c ON c.oid = i.indexrelid
-  UNION ALL SELECT r.relname, NULL, 'has another replica identity than its key, which svc does not set' FROM rel r WHERE r.relreplident <> 'd'
+  UNION ALL SELECT c.relname, NULL, 'is a partition of ' || i.inhparent::regclass || ', which is in another schema'
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i.inhparent AND p.relnamespace <> c.relnamespace
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relispartition AND c.relkind IN ('r', 'p', 'f')
   UNION ALL SELECT r.relname, NULL, 'has the partition ' || i.inhrelid::regclass || ', which svc does not create'
-  FROM rel r JOIN pg_inherits i ON i.inhparent = r.oid JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relispartition
-  UNION ALL SELECT r.relname, a.attname, 'has storage settings of its own, which svc does not set'
-  FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
-  WHERE a.attstorage <> t.typstorage OR COALESCE(a.attstattarget, -1) <> -1 OR COALESCE(to_jsonb(a) ->> 'attcompression', '') <> '' OR EXISTS (SELECT 1 FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%')
+  FROM pg_class r JOIN pg_inherits i ON i.inhparent = r.oid JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition
+  WHERE r.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)}) AND (c.relnamespace <> r.relnamespace OR c.relkind = 'f') AND r.relkind = 'p'
   UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
@@ -57,6 +50,9 @@ SELECT collection, field, what FROM (
     OR s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqmin <> 1 OR s.seqcache <> 1 OR s.seqcycle OR s.seqmax <> CASE s.seqtypid WHEN 'int2'::regtype
     THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END OR NOT EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass
     AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum))
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || c.oid::regclass || ', which has another name in a new database'
+  FROM rel r JOIN sequences n ON n.rel = r.oid AND n.users = 1 JOIN pg_class c ON c.oid = n.seq JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num
+  WHERE ${IS_IDENTITY} AND octet_length(r.relname || '_' || a.attname || '_seq') <= 63 AND regexp_replace(c.relname, '_seq\\d*$', '_seq') <> r.relname || '_' || a.attname || '_seq'
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq

@@ -68,20 +68,43 @@ export function canonicalOptions(native: string): string {
 /** The options after the columns of a new table, with a space before them. Throws `schema_invalid`. */
 export function nativeTableOptions(native: string | undefined, table: string): string {
   if (native === undefined) return '';
-  if (TABLE_OPTIONS.test(native)) return ` ${native}`;
+  const { partition, parameters } = tableOptions(native);
+  const isValid = (parameters === '' || PARAMETERS.test(parameters)) && (partition === '' || isPartitionKey(partition));
+  if (isValid) return ` ${native}`;
   throw new SvcError('schema_invalid', `The options of the table "${table}" are not valid.`, {
-    why: `${JSON.stringify(native)} is not a list of storage parameters.`,
-    next: ['Write it as WITH (fillfactor=80, autovacuum_enabled=false).'],
+    why: `${JSON.stringify(native)} is neither a list of storage parameters nor a partition key.`,
+    next: ['Write it as WITH (fillfactor=80, autovacuum_enabled=false), or as PARTITION BY RANGE (created_at).'],
   });
 }
 
-const TABLE_OPTIONS = /^WITH \([\w.]+ ?= ?[\w.-]+(?:, ?[\w.]+ ?= ?[\w.-]+)*\)$/i;
+interface NativeTableOptions {
+  /** `PARTITION BY …`, or empty. */
+  readonly partition: string;
+  /** `WITH (…)`, or empty. */
+  readonly parameters: string;
+}
+
+/** Storage parameters follow the partition key. */
+export function tableOptions(native: string): NativeTableOptions {
+  if (!/^PARTITION\s/i.test(native)) return { partition: '', parameters: native };
+  const [, partition = native, parameters = ''] = /^(.*\))\s*(WITH \(.*\))$/is.exec(native) ?? [];
+  return { partition, parameters };
+}
+
+const PARAMETERS = /^WITH \([\w.]+ ?= ?[\w.-]+(?:, ?[\w.]+ ?= ?[\w.-]+)*\)$/i;
+
+function isPartitionKey(text: string): boolean {
+  const key = /^PARTITION\s+BY\s+(?:RANGE|LIST|HASH)\s*(\(.*\))$/is.exec(text)?.[1];
+  return key !== undefined && expressionProblem(key) === undefined;
+}
 
 /** The storage parameters in an order and a spelling of their own: the catalog has those of who wrote them. */
-export const canonicalTableOptions = (native: string): string =>
-  `WITH (${native
+export function canonicalTableOptions(native: string): string {
+  const { partition, parameters } = tableOptions(native);
+  const sorted = parameters
     .replace(/^WITH \(|\)$/gi, '')
     .split(',')
     .map((one) => one.replace(/\s/g, '').toLowerCase())
-    .sort()
-    .join(', ')})`;
+    .sort();
+  return [partition, parameters === '' ? '' : `WITH (${sorted.join(', ')})`].filter((part) => part !== '').join(' ');
+}

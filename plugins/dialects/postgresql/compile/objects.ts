@@ -16,6 +16,7 @@ import { quoteLiteral } from './literal.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { assertUsable } from './raw.ts';
 import type { PostgresqlStep } from './step.ts';
+import { assertTableObject, compileTableObject, isTableObject, TABLE_KINDS } from './table-objects.ts';
 import { tokenize } from './tokens.ts';
 
 interface Kind {
@@ -35,6 +36,9 @@ const KINDS: Readonly<Record<string, Kind>> = {
   sequence: { head: 'create sequence [if not exists]' },
   function: { head: 'create [or replace] function', replaceable: true },
   procedure: { head: 'create [or replace] procedure', replaceable: true },
+  settings: { head: '' },
+  partition: { head: 'create [unlogged] table [if not exists]' },
+  inherited_table: { head: 'create [unlogged] table [if not exists]' },
   view: { head: 'create [or replace] [recursive] view', replaceable: true },
   materialized_view: { head: 'create materialized view [if not exists]' },
   statistics: { head: 'create statistics [if not exists]' },
@@ -46,14 +50,20 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 const IN_THE_WAY: ReadonlySet<string> = new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']);
+/** They have no name that others could use. */
+const UNNAMED: ReadonlySet<string> = new Set(['extension', 'row_security', 'settings']);
 
 export const objects: ObjectRules<PostgresqlStep> = {
   kinds: Object.keys(KINDS),
   beforeTables: new Set(['schema', 'extension', 'type', 'domain', 'sequence', 'function', 'procedure']),
+  tables: TABLE_KINDS,
   // What is renamed is renamed in them too.
-  isInTheWay: (kind, change) => change !== 'rename' && IN_THE_WAY.has(kind),
-  referredName: ({ kind, name }) =>
-    KINDS[kind]?.ofTable || kind === 'row_security' || kind === 'extension' ? undefined : bareName(name),
+  isInTheWay(kind, change) {
+    if (change === 'rename') return false;
+    // A comment goes with the index.
+    return kind === 'settings' || (change !== 'index' && IN_THE_WAY.has(kind));
+  },
+  referredName: ({ kind, name }) => (KINDS[kind]?.ofTable || UNNAMED.has(kind) ? undefined : bareName(name)),
   boundText: ({ kind, definition }) => (isRoutine(kind) ? routineHead(definition) : definition),
   isReplacedInPlace(before, after) {
     const { kind } = after;
@@ -62,6 +72,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
   },
   compile(operation) {
     if (operation.type !== 'dropObject') assertCreatesObject(operation, operation.definition);
+    if (isTableObject(operation.kind)) return compileTableObject(operation);
     switch (operation.type) {
       case 'createObject':
         return [statement(operation.definition, withGrants(operation, operation.definition))];
@@ -93,6 +104,8 @@ function statement(text: string, sql = text, destructive = false): Statement<Raw
 
 function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);
+  if (isTableObject(object.kind)) assertTableObject(object, definition);
+  if (object.kind === 'settings') return;
   const words = wordsOf(definition);
   assertCreates(object, object.kind === 'exclusion' ? exclusionIn(object, words) : creationIn(object, words));
 }
@@ -276,7 +289,7 @@ function swapType({ kind, name, definition }: ReplaceObject): Statement<RawSql> 
   const type = quoteIdentifier(name);
   const former = quoteIdentifier(`${name.slice(0, 50)}__former`);
   const word = kind.toUpperCase();
-  const move = `DECLARE used record; BEGIN FOR used IN SELECT a.attrelid::regclass AS rel, a.attname AS field, t.typcategory = 'A' AS many, pg_get_expr(d.adbin, d.adrelid) AS value FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'c') AND NOT c.relispartition JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE NOT a.attisdropped AND (t.oid = ${quoteLiteral(former)}::regtype OR t.typelem = ${quoteLiteral(former)}::regtype AND t.typcategory = 'A') LOOP IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', used.rel, used.field); END IF; EXECUTE format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %I::text%s::%s', used.rel, used.field, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END, used.field, CASE WHEN used.many THEN '[]' ELSE '' END, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END); IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', used.rel, used.field, replace(used.value, ${quoteLiteral(former)}::regtype::text, ${quoteLiteral(type)})); END IF; END LOOP; END`;
+  const move = `DECLARE used record; BEGIN FOR used IN SELECT a.attrelid::regclass AS rel, a.attname AS field, t.typcategory = 'A' AS many, pg_get_expr(d.adbin, d.adrelid) AS value FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'c') AND NOT c.relispartition JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE NOT a.attisdropped AND a.attinhcount = 0 AND (t.oid = ${quoteLiteral(former)}::regtype OR t.typelem = ${quoteLiteral(former)}::regtype AND t.typcategory = 'A') LOOP IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', used.rel, used.field); END IF; EXECUTE format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %I::text%s::%s', used.rel, used.field, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END, used.field, CASE WHEN used.many THEN '[]' ELSE '' END, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END); IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', used.rel, used.field, replace(used.value, ${quoteLiteral(former)}::regtype::text, ${quoteLiteral(type)})); END IF; END LOOP; END`;
   const text = `ALTER ${word} ${type} RENAME TO ${former};\n\n${definition};\n\n-- every column of the type is moved over\n\nDROP ${word} ${former}`;
   return statement(
     text,

@@ -4,6 +4,8 @@ interface Token {
   readonly kind: 'word' | 'quoted' | 'comment' | 'symbol' | 'unclosed';
   /** Words are in lower case; an `unclosed` token has only its opening characters. */
   readonly text: string;
+  /** Where it ends in the whole text. */
+  readonly end: number;
 }
 
 /*
@@ -26,19 +28,21 @@ export function* tokenize(text: string): Generator<Token> {
     at = start;
     if (space !== undefined) continue;
     if (line !== undefined) {
-      yield { kind: 'comment', text: line };
+      yield { kind: 'comment', text: line, end: at };
       continue;
     }
     if (block ?? escaped ?? quote ?? dollar) {
       at = block ? commentEnd(text, start) : dollar ? dollarEnd(text, start, dollar) : quotedEnd(text, start, found);
       if (at < 0) {
-        yield { kind: 'unclosed', text: found };
+        yield { kind: 'unclosed', text: found, end: text.length };
         return;
       }
-      yield { kind: block ? 'comment' : 'quoted', text: text.slice(start - found.length, at) };
+      yield { kind: block ? 'comment' : 'quoted', text: text.slice(start - found.length, at), end: at };
       continue;
     }
-    yield word === undefined ? { kind: 'symbol', text: found } : { kind: 'word', text: word.toLowerCase() };
+    yield word === undefined
+      ? { kind: 'symbol', text: found, end: at }
+      : { kind: 'word', text: word.toLowerCase(), end: at };
   }
 }
 

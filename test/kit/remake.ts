@@ -1,0 +1,128 @@
+import * as assert from 'node:assert/strict';
+import { cpSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Connection } from '../../core/dialect.ts';
+import type { Target } from '../../core/migration/target.ts';
+import type { TestEngine } from './engines.ts';
+import { assertExit, json, project } from './project.ts';
+import type { RemadeCases } from './remade-cases.ts';
+import { MARIADB_SAID, MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP } from './remade-mysql.ts';
+import { POSTGRESQL_CASES, POSTGRESQL_FACTS, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './remade-postgresql.ts';
+import { svcHere } from './svc-here.ts';
+
+const SCHEMA = 'svc/database/schema.json';
+const OBJECTS = 'svc/database/objects';
+const MIGRATIONS = 'svc/database/migrations/main';
+
+/** What the catalog says of each table. */
+type Facts = Map<string, Set<string>>;
+
+/** A grown database of one feature for each table. */
+export interface Grown {
+  readonly setup: string;
+  readonly cases: RemadeCases;
+}
+
+interface Remade {
+  /** The tables that are not the same, of which a warning says so. */
+  readonly said: readonly string[];
+  /** The tables that are not the same, with what differs. */
+  readonly silent: readonly object[];
+}
+
+/** The features that are tried on an engine, and the tables of which a warning says that they are not the same. */
+export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said: readonly string[] } {
+  if (dialect.name === 'postgresql') return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, said: POSTGRESQL_SAID };
+  return { setup: MYSQL_SETUP, cases: MYSQL_CASES, said: name === 'mysql' ? MYSQL_SAID : MARIADB_SAID };
+}
+
+/** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
+export async function remake(engine: TestEngine, { setup, cases }: Grown): Promise<Remade> {
+  const said: string[] = [];
+  const silent: object[] = [];
+  const facts = engine.dialect.name === 'postgresql' ? factsOfPostgresql : factsOfMysql;
+  await engine.withUrl((from, connectFrom) =>
+    engine.withUrl(async (to, connectTo) => {
+      const source = (await connectFrom()).connection;
+      await source.query(setup);
+      for (const [name, ddl] of Object.entries(cases)) {
+        await source.query(ddl.replaceAll('@', name)).catch((cause: unknown) => {
+          throw new Error(`The case ${name} cannot be created`, { cause });
+        });
+      }
+      const before = await facts(source);
+      await source.close();
+
+      const pulled = project({ main: from });
+      const { warnings } = json(assertExit(await svcHere(['db', 'schema', 'pull', '--json'], pulled.root)));
+      assertExit(await svcHere(['db', 'migrate', 'baseline'], pulled.root));
+      assert.match(assertExit(await svcHere(['db', 'schema', 'check'], pulled.root)).stdout, /^OK/);
+
+      const made = project({ main: to });
+      made.write(SCHEMA, pulled.read(SCHEMA));
+      if (existsSync(join(pulled.root, OBJECTS)))
+        cpSync(join(pulled.root, OBJECTS), join(made.root, OBJECTS), { recursive: true });
+      for (const file of pulled.files()) made.write(`${MIGRATIONS}/${file}`, pulled.read(`${MIGRATIONS}/${file}`));
+      assertExit(await svcHere(['db', 'migrate'], made.root));
+      assert.match(assertExit(await svcHere(['db', 'schema', 'generate'], made.root)).stdout, /^Nothing to generate/);
+      assert.match(assertExit(await svcHere(['db', 'schema', 'check'], made.root)).stdout, /^OK/);
+      const after = await read(connectTo, facts);
+
+      for (const [name, known] of before) {
+        const found = after.get(name) ?? new Set();
+        const lost = [...known].filter((fact) => !found.has(fact));
+        const gained = [...found].filter((fact) => !known.has(fact));
+        if (lost.length + gained.length === 0) continue;
+        if (warnings.some((line: string) => new RegExp(`\\b${name}\\b`).test(line))) said.push(name);
+        else silent.push({ name, lost, gained });
+      }
+      assertExit(await svcHere(['db', 'migrate', 'rollback', '--allow-destructive'], made.root));
+      assert.deepEqual(await read(connectTo, facts), new Map());
+    }),
+  );
+  return { said: said.sort(), silent };
+}
+
+/** An embedded database has one connection at a time. */
+async function read(connect: () => Promise<Target>, facts: (connection: Connection) => Promise<Facts>): Promise<Facts> {
+  const { connection } = await connect();
+  try {
+    return await facts(connection);
+  } finally {
+    await connection.close();
+  }
+}
+
+async function factsOfPostgresql(connection: Connection): Promise<Facts> {
+  const found: Facts = new Map();
+  for (const { t, fact } of await connection.query(POSTGRESQL_FACTS)) {
+    const facts = found.get(String(t)) ?? new Set();
+    found.set(String(t), facts.add(respelled(String(fact))));
+  }
+  return found;
+}
+
+/** PostgreSQL shows a list of varchar and a cast in another way once what it shows was executed. */
+const respelled = (written: string): string => {
+  const fact = written.replace(/default '(\d+)'::smallint/, 'default $1').replace(/'::"bit"/, "'::bit varying");
+  return fact.includes('= ANY (') ? fact.replace(/::(character varying|text)(\[\])?|[()]/g, '') : fact;
+};
+
+async function factsOfMysql(connection: Connection): Promise<Facts> {
+  const found: Facts = new Map();
+  const tables = await connection.query(
+    "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'",
+  );
+  for (const { t } of tables) {
+    const [row] = await connection.query(`SHOW CREATE TABLE \`${t}\``);
+    const text = String(row?.['Create Table']).replace(/ AUTO_INCREMENT=\d+/, '');
+    const triggers = await connection.query(
+      `SELECT action_statement AS s FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table = '${t}'`,
+    );
+    found.set(
+      String(t),
+      new Set([...text.split('\n').map((line) => line.replace(/,$/, '')), ...triggers.map(({ s }) => String(s))]),
+    );
+  }
+  return found;
+}
