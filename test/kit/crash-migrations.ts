@@ -90,6 +90,17 @@ function objects(dialect: string): readonly Migration[] {
     key,
     { name: 'age', type: 'integer' },
   ]);
+  const partitions = (...limits: readonly string[]) =>
+    `ALTER TABLE parted PARTITION BY RANGE (id) (${limits.map((limit) => `PARTITION p${limit} VALUES LESS THAN (${limit})`).join(', ')})`;
+  const lists = [
+    partitions('10', '20'),
+    partitions('10', '20', '30'),
+    partitions('20', '30'),
+    partitions('20', '25', '30'),
+  ];
+  build.createCollection('parted', [key]).createObject('partitions', 'parted', lists[0] ?? '');
+  for (const [at, list] of lists.slice(1).entries())
+    build.replaceObject('partitions', 'parted', list, { was: lists[at] ?? '' });
   for (const kind of kinds) build.createObject(kind, names[kind], definitions[kind](1));
   for (const kind of kinds) build.replaceObject(kind, names[kind], definitions[kind](2), { was: definitions[kind](1) });
   const away = migration(`20260109_000000_${dialect}`);

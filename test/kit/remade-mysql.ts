@@ -133,6 +133,28 @@ export const MYSQL_CASES: RemadeCases = {
   comment_table: "create table @ (id int primary key) comment = 'About it'",
   stats: 'create table @ (id int primary key) stats_persistent = 0',
   partitioned: 'create table @ (id int primary key) partition by hash (id) partitions 4',
+  partition_range:
+    "create table @ (id int not null, at date not null, primary key (id, at)) partition by range (to_days(at)) (partition p2020 values less than (to_days('2021-01-01')), partition p2021 values less than (to_days('2022-01-01')), partition rest values less than maxvalue); insert into @ values (1, '2020-05-05'), (2, '2030-01-01')",
+  partition_columns:
+    "create table @ (id int, at datetime, kind varchar(10)) partition by range columns (at, kind) (partition p0 values less than ('2020-01-01', 'a'), partition p1 values less than (maxvalue, maxvalue)); insert into @ values (1, '2019-01-01', 'x')",
+  partition_list:
+    'create table @ (id int, kind int) partition by list (kind) (partition a values in (1, 2), partition b values in (3, null)); insert into @ values (1, 2)',
+  partition_list_columns:
+    "create table @ (id int, kind varchar(9)) partition by list columns (kind) (partition `a b` values in ('x', 'it''s'), partition b values in ('y') comment = 'the others')",
+  partition_hash_number: 'create table @ (id int primary key) partition by hash (id) partitions 3',
+  partition_linear: 'create table @ (id int primary key) partition by linear hash (id) partitions 4',
+  partition_key:
+    'create table @ (id int primary key, c text) partition by key () partitions 2; insert into @ values (1, 2)',
+  partition_key_columns: 'create table @ (a int, b varchar(20), primary key (a, b)) partition by key (b) partitions 2',
+  partition_named_hash: 'create table @ (id int primary key) partition by hash (id) (partition one, partition two)',
+  partition_sub:
+    'create table @ (id int, at date) partition by range (year(at)) subpartition by hash (to_days(at)) subpartitions 2 (partition p0 values less than (2020), partition p1 values less than maxvalue)',
+  partition_expression:
+    'create table @ (id int, c int) partition by range ((c + 1) * 2) (partition p0 values less than (10), partition p1 values less than (20))',
+  partition_quoted:
+    'create table `@ Odd` (`Id` int, `At` date) partition by range (year(`At`)) (partition `P 0` values less than (2020))',
+  partition_commented:
+    "create table @ (id int comment ') PARTITION BY x', c int) comment = 'a' partition by hash (id) partitions 2",
   auto_start: 'create table @ (id int auto_increment primary key) auto_increment = 1000',
   has_trigger:
     'create table @ (id int primary key); create trigger @_t before insert on @ for each row set new.id = new.id + 1',
@@ -150,7 +172,7 @@ create table pairs (a int, b int, primary key (a, b));
 `;
 
 /** The tables with something that a schema file cannot describe, which a warning says. */
-export const MYSQL_SAID: readonly string[] = ['default_uuid', 'key_prefix', 'partitioned'];
+export const MYSQL_SAID: readonly string[] = ['default_uuid', 'key_prefix'];
 
 /** On MariaDB, a check in the definition of a column belongs to the column. */
 export const MARIADB_SAID: readonly string[] = [...MYSQL_SAID, 'check_column'];

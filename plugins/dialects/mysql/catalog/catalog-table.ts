@@ -7,7 +7,6 @@ export interface CatalogTable {
   /** Empty for none. */
   readonly comment: string;
   readonly collation: string;
-  readonly partitioned: boolean;
   /** `row_format=COMPRESSED` and others, as the server writes them. */
   readonly options: string;
   readonly columns: readonly CatalogColumn[];

@@ -95,7 +95,6 @@ function collectionOf(
     unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
   const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
     unsupported.push(leftOut(table.name, kind, name, why));
-  if (table.partitioned) note('is partitioned');
 
   const order = table.columns.map(({ name }) => name);
   const primary = new Set<string>();
@@ -318,8 +317,6 @@ const grantPattern = (name: string): RegExp =>
 const UNSUPPORTED_OBJECTS = `
 SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc cannot create') AS what
 FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type NOT IN ('BASE TABLE', 'VIEW') AND t.table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT DISTINCT p.table_name, 'is partitioned' FROM information_schema.partitions p JOIN information_schema.tables t USING (table_schema, table_name)
-WHERE p.table_schema = DATABASE() AND p.partition_name IS NOT NULL AND t.create_options NOT LIKE '%partitioned%'
 UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', whose text its user may not see') FROM (
   SELECT 'view' AS kind, table_name AS name FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition = ''
   UNION ALL SELECT LOWER(routine_type), routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition IS NULL

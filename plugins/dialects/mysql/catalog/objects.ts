@@ -2,12 +2,14 @@ import { type DatabaseObject, objectKey } from '../../../../core/schema/database
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { canonicalWords, DEFINER, withName } from '../compile/objects.ts';
+import { partitioningStatement, partitionWords } from '../compile/partitions.ts';
 import { toSvcError } from '../connection/errors.ts';
 
 const OBJECTS = `
 SELECT 'view' AS kind, table_name AS name, '' AS t FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition <> '' AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type IN ('FUNCTION', 'PROCEDURE') AND routine_definition IS NOT NULL AND routine_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT DISTINCT 'partitions', table_name, '' FROM information_schema.partitions WHERE table_schema = DATABASE() AND partition_name IS NOT NULL AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE()
 ORDER BY kind, name`;
 
@@ -36,7 +38,9 @@ async function readDefinition(
   name: string,
   database: string,
 ): Promise<string | undefined> {
-  const [row] = await rowsOf(exec, `SHOW CREATE ${kind.toUpperCase()} ${quoteIdentifier(name)}`);
+  const word = kind === 'partitions' ? 'TABLE' : kind.toUpperCase();
+  const [row] = await rowsOf(exec, `SHOW CREATE ${word} ${quoteIdentifier(name)}`);
+  if (kind === 'partitions') return partitioningStatement(name, String(row?.['Create Table'] ?? ''));
   const text = Object.entries(row ?? {}).find(([column]) => /^(?:Create |SQL Original)/i.test(column))?.[1];
   if (typeof text !== 'string') return undefined;
   return (
@@ -67,7 +71,8 @@ export async function normalizeObjects(
   const normal: DatabaseObject[] = [];
   for (const object of objects) {
     const current = found.get(objectKey(object));
-    const isSame = current && canonicalWords(current.definition) === canonicalWords(object.definition);
+    const words = object.kind === 'partitions' ? partitionWords : canonicalWords;
+    const isSame = current && words(current.definition) === words(object.definition);
     if (isSame) normal.push(current);
     else normal.push({ ...object, definition: (await probe(session, object)) ?? object.definition });
   }
@@ -78,6 +83,7 @@ const PROBED: ReadonlySet<string> = new Set(['view', 'function', 'procedure']);
 
 async function probe(session: Session, object: DatabaseObject): Promise<string | undefined> {
   const { kind, name, definition } = object;
+  if (kind === 'partitions') return probePartitions(session, object);
   if (!PROBED.has(kind)) return undefined;
   const drop = (probed: string) => `DROP ${kind.toUpperCase()} IF EXISTS ${quoteIdentifier(probed)}`;
   return session.exclusive(async (exec) => {
@@ -92,6 +98,27 @@ async function probe(session: Session, object: DatabaseObject): Promise<string |
       return undefined;
     } finally {
       await exec(drop(probed));
+    }
+  });
+}
+
+/** Tried on a table without rows: the server writes the limits of partitions in its own way. */
+async function probePartitions(session: Session, { name, definition }: DatabaseObject): Promise<string | undefined> {
+  return session.exclusive(async (exec) => {
+    const [row] = await rowsOf(exec, "SELECT CONCAT('_svc_probe_', CONNECTION_ID()) AS name");
+    const probed = String(row?.name);
+    try {
+      await exec(`CREATE TABLE ${quoteIdentifier(probed)} LIKE ${quoteIdentifier(name)}`);
+      await exec(
+        `ALTER TABLE ${quoteIdentifier(probed)} ${definition.slice(definition.search(/\bpartition\s+by\b/i))}`,
+      );
+      const text = await readDefinition(exec, 'partitions', probed, await databaseName(exec));
+      return text?.replace(quoteIdentifier(probed), () => quoteIdentifier(name));
+    } catch (error) {
+      if (toSvcError(error) === error) throw error;
+      return undefined;
+    } finally {
+      await exec(`DROP TABLE IF EXISTS ${quoteIdentifier(probed)}`);
     }
   });
 }

@@ -27,7 +27,6 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
         engine: String(row.engine),
         comment: String(row.comment ?? ''),
         collation: String(row.collation),
-        partitioned: /partitioned/.test(String(row.options)),
         options: String(row.options ?? '')
           .replace(/\bpartitioned\b/, '')
           .trim(),

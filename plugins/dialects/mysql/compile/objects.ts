@@ -4,6 +4,7 @@ import { assertCreates, type ObjectName, orReplace, tablePart, wordsWithoutComme
 import type { RawSql } from '../../sql/statement.ts';
 import type { Traits } from '../variant.ts';
 import { quoteIdentifier, quoteLiteral } from './literal.ts';
+import { compilePartitions } from './partitions.ts';
 import { assertUsable } from './raw.ts';
 import type { MysqlStep } from './step.ts';
 import { tokenize } from './tokens.ts';
@@ -18,18 +19,25 @@ const KINDS: Readonly<Record<string, { readonly from: string; readonly schema: s
 };
 
 export const objectRules = (traits: Traits): ObjectRules<MysqlStep> => ({
-  kinds: Object.keys(KINDS),
+  kinds: ['function', 'procedure', 'partitions', 'view', 'trigger', 'event'],
   beforeTables: new Set(['function', 'procedure']),
   // The server would keep it, unusable.
-  isInTheWay: (kind, change) => (change === 'drop' || change === 'rename') && (kind === 'view' || kind === 'trigger'),
-  referredName: ({ kind, name }) => (kind === 'trigger' || kind === 'event' ? undefined : name),
+  isInTheWay: (kind, change) =>
+    (change === 'drop' || change === 'rename') && (kind === 'partitions' || kind === 'view' || kind === 'trigger'),
+  referredName: ({ kind, name }) =>
+    kind === 'trigger' || kind === 'event' || kind === 'partitions' ? undefined : name,
   // A routine and an event look up names when they run.
-  boundText: ({ kind, definition }) => (kind === 'view' || kind === 'trigger' ? definition : ''),
+  boundText: ({ kind, definition }) =>
+    kind === 'view' || kind === 'trigger' || kind === 'partitions' ? definition : '',
   isReplacedInPlace: () => true,
   compile: (operation) => compileObject(traits, operation),
 });
 
 function compileObject(traits: Traits, operation: ObjectOperation): readonly Statement<MysqlStep>[] {
+  if (operation.kind === 'partitions') {
+    if (operation.type !== 'dropObject') assertUsable(operation.definition);
+    return compilePartitions(operation);
+  }
   if (operation.type === 'dropObject') return [dropStatement(operation)];
   const { definition, kind } = operation;
   assertCreatesObject(operation, definition);
