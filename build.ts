@@ -38,8 +38,8 @@ const library = await build({
   entryPoints: [
     ...['config/sdk/index.ts', 'config/define.ts', 'test/suites/index.ts'],
     ...['dialects', 'channels', 'brokers'].map((kind) => `plugins/${kind}/toolkit.ts`),
-    // Started by the dialect suite.
-    'test/suites/dialect-process.ts',
+    // Started by the suites.
+    ...['dialect', 'key-value-file'].map((name) => `test/suites/${name}-process.ts`),
   ],
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,

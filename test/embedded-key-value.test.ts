@@ -12,11 +12,10 @@ import {
   stringOption,
   UNSUPPORTED_BY_KEY_VALUE,
 } from '../plugins/dialects/toolkit.ts';
-import { fileStore, openFileStore } from './kit/file-store.ts';
+import { fileStore, openDatabase as openFileStore } from './kit/file-store.ts';
 import { folder } from './kit/folder.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
-import { keyValueFileSuite } from './suites/key-value-file-suite.ts';
 import { keyValueSyntax } from './suites/key-value-syntax.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
 import { runOperations } from './suites/run-operations.ts';
@@ -24,7 +23,6 @@ import { runOperations } from './suites/run-operations.ts';
 const newUrl = () => `file-store://${join(folder(), 'test.db')}`;
 const createDatabase = async () => ({ url: newUrl(), drop: async () => undefined });
 
-keyValueFileSuite(test, { name: 'a key-value file', open: openFileStore });
 dialectSuite(test, {
   ...keyValueSyntax,
   name: 'a key-value file',
@@ -176,39 +174,6 @@ test('the options of a dialect are checked, have defaults, and are the same for 
   const other = await dialect.connect(url, { pages: 9, key: 'the secret' });
   assert.deepEqual(opened.at(-1), { pages: 9, key: 'the secret' });
   await other.close();
-});
-
-/** Files that each break one promise, made from the right one. */
-const WRONG_FILES: Readonly<Record<string, readonly [wrong: (file: KeyValueFile) => Partial<KeyValueFile>, RegExp]>> = {
-  'values read back unchanged': [({ get }) => ({ get: async (key) => get(key) }), /bytes are undefined/],
-  'keys come in the order of their UTF-8 bytes, within the range': [
-    (file) => ({ keys: async (range) => [...(await file.keys(range))].sort() }),
-    /strictly deep-equal/,
-  ],
-  'an error in the work of a transaction undoes it': [
-    (file) => ({
-      transaction: (work) =>
-        work({
-          get: (key) => file.get(key),
-          put: (key, value) => void file.transaction(({ put }) => put(key, value)),
-          remove: (key) => void file.transaction(({ remove }) => remove(key)),
-        }),
-    }),
-    /no write of `work` has an effect[\s\S]*changed/,
-  ],
-};
-
-test('the suite of a key-value file detects every wrong one', async () => {
-  for (const [name, [wrong, message]] of Object.entries(WRONG_FILES)) {
-    const cases = new Map<string, () => Promise<void>>();
-    const open = async (path: string) => {
-      const file = await openFileStore(path);
-      return { ...file, ...wrong(file) };
-    };
-    keyValueFileSuite((title, body) => cases.set(title, body), { name: 'wrong', open });
-    const run = cases.get(`wrong: ${name}`) ?? assert.fail(name);
-    await assert.rejects(run(), { name: 'ContractBroken', message });
-  }
 });
 
 test('a table of more rows than a batch is read and renamed, all of it', async () => {

@@ -44,7 +44,7 @@ test('svc plugins new creates a package of each kind, and a dialect for SQL and 
   }
   const brokerTest = read('svc-broker-my-first/test/suite.test.ts');
   assert.match(brokerTest, /port: 7654 }/);
-  for (const member of ['listen', 'send', 'takeDeadLetters', 'close'])
+  for (const member of ['listen', 'send', 'takeDeadLetters', 'refuse', 'close'])
     assert.match(brokerTest, new RegExp(`^ .*${member}\\b`, 'm'));
   assert.match(read('svc-dialect-my-third/README.md'), /1\. `openDatabase` in `src\/database\.ts`/);
   assert.match(read('svc-dialect-my-second/README.md'), /1\. `openDriver` in `src\/database\.ts`/);

@@ -97,7 +97,12 @@ ${embeddedStore(name, identifier)}
 
 // One case: npm run build && node --test --test-name-pattern='<part of its name>' dist/test/suite.test.js
 // The file itself. The other suites depend on it.
-keyValueFileSuite(test, { name: '${name}', open: openDatabase });
+keyValueFileSuite(test, {
+  name: '${name}',
+  open: openDatabase,
+  // Other processes load \`openDatabase\` from here.
+  module: new URL(\`../src/database\${extname(import.meta.url)}\`, import.meta.url),
+});
 dialectSuite(test, {
   ...keyValueSyntax,
   name: '${name}',

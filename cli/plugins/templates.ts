@@ -248,7 +248,7 @@ function todo(what: string): never {
 /** Another client of the same server, which does not use the broker in src. */
 const openClient: BrokerUnderTest['openClient'] = async () => {
   // Remove this line once these functions are implemented.
-  todo('openClient: connect, and implement the four functions with a client of ${name}');
+  todo('openClient: connect, and implement the five functions with a client of ${name}');
   return {
     /** Subscribes. The returned function lists the messages so far. */
     async listen(_event) {
@@ -262,6 +262,8 @@ const openClient: BrokerUnderTest['openClient'] = async () => {
     async takeDeadLetters(_queue) {
       return [];
     },
+    /** Makes the server refuse events of this name, while it responds: a full queue, a key of another type, a permission. */
+    async refuse(_event) {},
     /** Deletes the events and queues of the case, and disconnects. */
     async close(_used) {},
   };

@@ -38,7 +38,9 @@ export async function bundleScript(name: string): Promise<string> {
  */
 const LOADED_ELSEWHERE = [
   'test/suites/dialect-process.ts',
+  'test/suites/key-value-file-process.ts',
   'test/suites/wrong/dialects.ts',
+  'test/suites/wrong/key-value-files.ts',
   'test/kit/file-store.ts',
   ...['cassandra', 'dynamodb', 'mariadb', 'mongodb', 'mysql', 'postgresql'].map(
     (name) => `plugins/dialects/${name}/dialect.ts`,

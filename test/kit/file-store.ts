@@ -11,7 +11,7 @@ import {
 } from '../../plugins/dialects/toolkit.ts';
 
 /** A key-value engine for tests: all values in one file, which one process at a time can open. */
-export async function openFileStore(file: string): Promise<KeyValueFile> {
+export async function openDatabase(file: string): Promise<KeyValueFile> {
   // An abstract socket of Linux ends with its process.
   const lock = createServer().listen(`\0svc-file-store:${file}`);
   await once(lock, 'listening').catch(() => {
@@ -57,7 +57,7 @@ export const fileStore = embeddedKeyValueDialect({
   name: 'file-store',
   unsupported: UNSUPPORTED_BY_KEY_VALUE,
   toSvcError: errorConverter({ engine: 'File Store', messages: { database_in_use: /is locked/ } }),
-  open: openFileStore,
+  open: openDatabase,
 });
 
 export default definePlugin({

@@ -29,6 +29,7 @@ async function openRabbitmqClient(url: string): Promise<BrokerClient> {
   connection.on('error', () => {});
   const channel = await connection.createConfirmChannel();
   await channel.assertExchange('svc.events', 'topic', { durable: true });
+  const full: string[] = [];
   const exists = async (queue: string): Promise<boolean> => {
     // A check of a missing queue closes the channel.
     const checkChannel = await connection.createChannel();
@@ -70,7 +71,16 @@ async function openRabbitmqClient(url: string): Promise<BrokerClient> {
         texts.push(message.content.toString());
       }
     },
+    async refuse(event) {
+      const { queue } = await channel.assertQueue('', {
+        autoDelete: true,
+        arguments: { 'x-max-length': 0, 'x-overflow': 'reject-publish' },
+      });
+      full.push(queue);
+      await channel.bindQueue(queue, 'svc.events', event);
+    },
     async close({ queues }) {
+      for (const queue of full) await channel.deleteQueue(queue);
       for (const queue of queues) for (const name of [queue, `${queue}.dead`]) await channel.deleteQueue(name);
       await connection.close();
     },

@@ -44,6 +44,11 @@ export interface BrokerClient {
   send(queue: string, body: Uint8Array): Promise<boolean>;
   /** Removes and returns the dead letters of a queue. */
   takeDeadLetters(queue: string): Promise<readonly string[]>;
+  /**
+   * Makes the server, which responds as before, refuse events of this name until `close`: by a full queue that takes no more, a
+   * key of another type, a missing permission. If the server cannot be made to, skip the case about it.
+   */
+  refuse(event: string): Promise<void>;
   /** Deletes these events and queues from the server, and disconnects. */
   close(used: { readonly events: readonly string[]; readonly queues: readonly string[] }): Promise<void>;
 }
@@ -150,6 +155,21 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await waitUntil(() => messages().some(({ body }) => body.includes('false')), 'the next event did not arrive');
         }),
       { promise: 'publish() does not resolve for an event that the broker dropped. The next attempt arrives.' },
+    );
+
+    on(
+      'an event that the server refuses is not published',
+      () =>
+        withBroker(async ({ broker, event, client }) => {
+          await client.listen(event);
+          await broker.publish(createEvent(event, { refused: false }), signal());
+          await client.refuse(event);
+          await expectRejection(
+            broker.publish(createEvent(event, { refused: true }), signal()),
+            'publish() resolved although refuse() of openClient made the server refuse the event',
+          );
+        }),
+      { promise: 'publish() throws if the server refuses the event, also over a connection that works.' },
     );
 
     on(

@@ -76,6 +76,8 @@ interface DecisionCase extends GateUnderTest, DecisionReceiver {
   /** Presses a button of a request that waits, and awaits the end of its call. Returns what the person sees. */
   decide(call: PendingCall, button: ButtonPress['button'], user: string): Promise<string>;
   assertWaiting(call: PendingCall, message: string): Promise<void>;
+  /** Every message that the service got. */
+  received(): readonly ChannelMessage[];
 }
 
 type ThroughGate = (
@@ -85,6 +87,7 @@ type ThroughGate = (
 
 /** A press of the person whom the service knows as ada. */
 const PRESS = { button: 'approve', user: 'ada', sentAt: new Date(), isForged: false, isElsewhere: false } as const;
+const CARD = '4111-1111-1111-1111';
 const REPORT_MS = 2_000;
 const OLD_MS = 3_600_000;
 /** Longer than the message of any service may be. */
@@ -142,7 +145,7 @@ export function declareDecisionCases(
         return shown;
       };
       try {
-        await body({ ...gate, ...medium, startCall, decide, assertWaiting });
+        await body({ ...gate, ...medium, startCall, decide, assertWaiting, received: () => receiver.received() });
         await awaitReports();
       } finally {
         await medium.close();
@@ -324,12 +327,19 @@ export function declareDecisionCases(
   on(
     'a press does not approve what the message does not show',
     () =>
-      withDecisions(async ({ startCall, assertWaiting, request, handle, refunds }) => {
+      withDecisions(async ({ startCall, assertWaiting, request, handle, received, refunds }) => {
         const approve = { ...PRESS, sentAt: new Date() };
-        const masked = await startCall({ orderId: '1', amount: 2, card: '4111-1111-1111-1111' });
+        const masked = await startCall({ orderId: '1', amount: 2, card: CARD });
         const press = request(masked.message, approve);
         if (press) assertVisible(await handle(press));
         await assertWaiting(masked, 'sensitive parameters were approved that the message masks');
+        // A client may send a press that no message offered: that of another message, for this request.
+        const open = await startCall({ orderId: '3', amount: 3 });
+        const unoffered = request(messageFor(masked, open), approve);
+        const seen = unoffered ? await handle(unoffered) : '';
+        await assertWaiting(masked, 'sensitive parameters were approved by a press that no message offered');
+        const texts = [seen, ...received().map(({ raw }) => raw)];
+        assert.ok(!texts.some((text) => text.includes(CARD)), 'a press showed a sensitive value');
         assert.equal(press, undefined, 'a message with masked parameters has a button to approve, which cannot');
         const orderId = `${'x'.repeat(LONG)}and nothing else`;
         const long = await startCall({ orderId, amount: 2 });
@@ -340,13 +350,20 @@ export function declareDecisionCases(
       }),
     {
       promise:
-        'Sensitive parameters are not approved by a press, which the person learns, and a message that does not show every parameter has no button to approve.',
+        'Sensitive parameters are neither approved nor shown by a press, which the person learns, and a message that does not show every parameter has no button to approve.',
     },
   );
 }
 
 /** Without the breaks of `displayJson` in wide lines. */
 export const unfolded = (text: string): string => text.replace(/\n\s*↪ /g, '');
+
+/** The message about a call as if it were about another one. */
+function messageFor({ request }: PendingCall, { message, request: of }: PendingCall): ChannelMessage {
+  const rename = (text: string) =>
+    text.replaceAll(of.requestId, request.requestId).replaceAll(of.executionId, request.executionId);
+  return { raw: rename(message.raw), displayed: rename(message.displayed) };
+}
 
 const withoutIds = (text: string, { request }: PendingCall): string =>
   text.replaceAll(request.requestId, '').replaceAll(request.executionId, '');

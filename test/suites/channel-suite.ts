@@ -344,10 +344,16 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           }
           for (const { displayed } of receiver.received()) {
             for (const secret of receiver.secrets) assert.ok(!displayed.includes(secret), 'the reader sees a secret');
+            const text = displayed.replaceAll(delivery().callbackUrl ?? '', '');
+            assert.ok(
+              channel.reader === 'program' || !text.includes(TOKEN),
+              'a person sees the token, with which anybody decides who copies it: only the link contains it',
+            );
           }
         }),
       {
-        promise: 'Errors are stored in the audit: none contains the token, the callbackUrl or a secret of the options.',
+        promise:
+          'Errors are stored in the audit: none contains the token, the callbackUrl or a secret of the options. A person sees the token at most in the link.',
       },
     );
 
@@ -385,10 +391,18 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
               'what deliver() returned, and is stored, contains a secret',
             );
           }
+          const allReceipts = [receipts, ...others];
           const report = async (by: Channel, status: ApprovalRecord['status'], of = receipts) => {
             const before = receiver.received().length;
             await by.onDecided?.(decisionRecord(status), signal(), of);
-            return receiver.received().slice(before);
+            const reports = receiver.received().slice(before);
+            const ids = ownIds(of, allReceipts);
+            for (const { raw } of reports)
+              assert.ok(
+                ids.length === 0 || ids.some((id) => containsWhole(raw, id)),
+                `a report edits another message: it has no id of its receipt ${JSON.stringify(of)}`,
+              );
+            return reports;
           };
           const approval = await report(tested, 'approved');
           const other = createChannel(receiver.options);
@@ -469,6 +483,23 @@ function storedReceipts(value: unknown): readonly Json[] {
   assert.ok('receipt' in stored, 'what deliver() returned is not JSON of at most 4 KiB');
   return stored.receipt === null ? [] : [stored.receipt];
 }
+
+/** The texts and numbers in receipts that no other of them has. */
+function ownIds(of: readonly Json[], all: readonly (readonly Json[])[]): readonly string[] {
+  const others = all.filter((receipts) => receipts !== of).flatMap(valuesIn);
+  return valuesIn(of).filter((value) => !others.includes(value));
+}
+
+function valuesIn(json: Json | readonly Json[]): readonly string[] {
+  if (typeof json === 'string' || typeof json === 'number') return [String(json)];
+  return typeof json === 'object' && json !== null ? Object.values(json).flatMap(valuesIn) : [];
+}
+
+/** Whether a text contains an id that is not a part of a longer one. */
+const containsWhole = (text: string, id: string): boolean =>
+  text
+    .split(id)
+    .some((part, index, parts) => index > 0 && !/[\w.-]$/.test(parts[index - 1] ?? '') && !/^[\w-]/.test(part));
 
 /** The timeout that the gate sets for an attempt. */
 const signal = (): AbortSignal => AbortSignal.timeout(15_000);

@@ -1,16 +1,33 @@
 import * as assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { KeyRange, KeyValueFile, KeyValueRow } from '../../plugins/dialects/shared/key-value/embedded.ts';
+import { COUNTER, FILLED_KEYS, type FileJob, openWhenFree } from './key-value-file-jobs.ts';
+import { forkScript, moduleUrl } from './start-dialect-process.ts';
 import { suite, type TestFunction, type UnderTest } from './suite.ts';
 
 /** What `embeddedKeyValueDialect` opens. */
 export interface KeyValueFileUnderTest extends UnderTest {
+  /**
+   * The module that exports `open` with the name `openDatabase`: other processes, which the suite starts and kills, import it. A URL
+   * (`new URL('../src/database.js', import.meta.url)`), or a specifier from the working directory.
+   */
+  readonly module: URL | string;
   open(file: string): Promise<KeyValueFile>;
 }
 
 const EVERYTHING: KeyRange = { start: '', end: '\u{10FFFF}', limit: 1000, reverse: false };
+
+/** Next to this file: TypeScript in this repository, JavaScript in the package. */
+const SCRIPT = import.meta.url.endsWith('.ts')
+  ? new URL('./key-value-file-process.ts', import.meta.url)
+  : new URL('./key-value-file-process.js', import.meta.url);
+const KILLS = 5;
+/** For some processes that start one after the other. */
+const PROCESSES_MS = 120_000;
 
 /** In the order of their UTF-8 bytes. In UTF-16, which JavaScript compares, the last two change places. */
 const KEYS = ['a', 'a\0', 'a\0b', 'a:1', 'a:10', 'a:2', 'b', 'é', '\uFFFD', '\u{1F600}'];
@@ -21,14 +38,30 @@ const KEYS = ['a', 'a\0', 'a\0b', 'a:1', 'a:10', 'a:2', 'b', 'é', '\uFFFD', '\u
  */
 export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderTest): void {
   suite(test, engine, (declare) => {
+    const onPath = (
+      name: string,
+      promise: string,
+      body: (path: string, open: () => Promise<KeyValueFile>) => Promise<void>,
+    ): void => {
+      const runCase = async () => {
+        const folder = await mkdtemp(join(tmpdir(), 'svc-key-value-'));
+        const path = join(folder, 'test.db');
+        try {
+          await body(path, () => openWhenFree(engine.open, path));
+        } finally {
+          await rm(folder, { recursive: true, force: true });
+        }
+      };
+      declare(name, runCase, { promise, timeoutMs: PROCESSES_MS });
+    };
+    const start = (path: string, job: FileJob, ...args: readonly string[]) =>
+      startJob(moduleUrl(engine.module), path, job, args);
     const on = (
       name: string,
       promise: string,
       body: (file: KeyValueFile, reopen: () => Promise<KeyValueFile>) => Promise<void>,
     ): void => {
-      const runCase = async () => {
-        const folder = await mkdtemp(join(tmpdir(), 'svc-key-value-'));
-        const path = join(folder, 'test.db');
+      onPath(name, promise, async (path) => {
         let file: KeyValueFile | undefined;
         const reopen = async () => {
           await file?.close();
@@ -39,10 +72,8 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
           await body(await reopen(), reopen);
         } finally {
           await file?.close();
-          await rm(folder, { recursive: true, force: true });
         }
-      };
-      declare(name, runCase, { promise });
+      });
     };
     const write = async (file: KeyValueFile, values: Readonly<Record<string, string | KeyValueRow>>) =>
       file.transaction(({ put }) => {
@@ -115,5 +146,92 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
         assert.deepEqual(await found(await reopen()), { kept: 'after', other: 'before' });
       },
     );
+
+    onPath(
+      'a killed process leaves every write of a transaction, or none',
+      'When `transaction` has returned, its writes survive the death of the process. A process that dies earlier, in `work` or while its writes are stored, leaves all of them or none.',
+      async (path, open) => {
+        const first = start(path, 'fill', 'before');
+        const commitMs = Number(await first.result);
+        await first.kill();
+        const found = async () => {
+          const file = await open();
+          const values = new Map<unknown, number>();
+          for (const key of FILLED_KEYS) {
+            const text = String(file.get(key)).split(' ', 1)[0];
+            values.set(text, (values.get(text) ?? 0) + 1);
+          }
+          await file.close();
+          return [...values].map(([text, count]) => `${count} × ${text}`);
+        };
+        const all = (text: string) => `${FILLED_KEYS.length} × ${text}`;
+        const process = start(path, 'fill', 'dying', 'dies');
+        await process.ended;
+        assert.deepEqual(await found(), [all('before')], 'the process was killed halfway through `work`');
+        // Between a moment that was too early and one that was too late is one in which a transaction is stored in part, if there is one.
+        let last = 'before';
+        let [early, late] = [0, 2 * commitMs];
+        for (let round = 0; round < KILLS; round++) {
+          const [next, afterMs] = [`round-${round}`, (early + late) / 2];
+          const process = start(path, 'fill', next);
+          await process.reported;
+          await wait(afterMs);
+          await process.kill();
+          const values = await found();
+          const message = `a process was killed ${Math.round(afterMs)} ms after \`work\`: ${values.join(', ')}`;
+          assert.ok(values.length === 1 && [all(last), all(next)].includes(values[0] ?? ''), message);
+          if (values[0] === all(next)) [last, late] = [next, afterMs];
+          else early = afterMs;
+        }
+      },
+    );
+
+    onPath(
+      'a transaction excludes those of other processes',
+      'While `work` runs, no other process writes: what it has read is still true when it writes. The other process waits, or cannot open the file.',
+      async (path, open) => {
+        await (await open()).close();
+        const done = `${path}.done`;
+        const slow = start(path, 'addSlowly', done);
+        await slow.reported;
+        const other = start(path, 'add', done);
+        await Promise.all([slow.result, other.result]);
+        await Promise.all([slow.kill(), other.kill()]);
+        const file = await open();
+        assert.equal(file.get(COUNTER), '2', 'two processes each added one to 0');
+        await file.close();
+      },
+    );
   });
+}
+
+/** Another process, which opens the file and does one job with it. */
+function startJob(module: string, path: string, job: FileJob, args: readonly string[]) {
+  const child = forkScript(SCRIPT, [module, path, job, ...args], 'pipe');
+  let errors = '';
+  child.stderr?.setEncoding('utf8').on('data', (text) => {
+    errors += text;
+  });
+  const ended = once(child, 'close').then(() => undefined);
+  const answer = once(child, 'message').then(([message]) => message as { value?: unknown; error?: string });
+  const result = Promise.race([answer, ended]).then((message) => {
+    if (message === undefined) throw new Error(`The process ended during "${job}". ${errors.trim()}`);
+    if (message.error !== undefined) throw new Error(`In another process, "${job}" failed: ${message.error}`);
+    return message.value;
+  });
+  const { stdout } = child;
+  assert.ok(stdout);
+  const reported = Promise.race([once(stdout, 'data'), result]);
+  // A process that is killed has no result.
+  for (const one of [result, reported]) one.catch(() => undefined);
+  return {
+    result,
+    ended,
+    /** Resolves when `work` reports. Rejects with the error of the job. */
+    reported,
+    async kill() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
 }

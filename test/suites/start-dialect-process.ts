@@ -1,8 +1,8 @@
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import type { Dialect } from '../../core/dialect.ts';
 import type { Answer, Job, Jobs } from './dialect-process.ts';
 import type { DialectUnderTest } from './dialect-under-test.ts';
@@ -20,19 +20,12 @@ export interface DialectProcess {
 }
 
 /** The process itself, next to this file: TypeScript in this repository, JavaScript in the package. */
-const script = fileURLToPath(
-  import.meta.url.endsWith('.ts')
-    ? new URL('./dialect-process.ts', import.meta.url)
-    : new URL('./dialect-process.js', import.meta.url),
-);
-const isSource = script.endsWith('.ts');
+const script = import.meta.url.endsWith('.ts')
+  ? new URL('./dialect-process.ts', import.meta.url)
+  : new URL('./dialect-process.js', import.meta.url);
 
 export function startDialectProcess({ module, dialect }: DialectUnderTest): DialectProcess {
-  const child = fork(script, [moduleUrl(module), dialect.name], {
-    execArgv: nodeOptions(),
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-  });
+  const child = forkScript(script, [moduleUrl(module), dialect.name], 'ignore');
   let errors = '';
   child.stderr?.setEncoding('utf8').on('data', (text) => {
     errors += text;
@@ -60,14 +53,25 @@ export function startDialectProcess({ module, dialect }: DialectUnderTest): Dial
   };
 }
 
-function moduleUrl(module: URL | string): string {
+/** Starts a script of the suites with the loader of this process. */
+export function forkScript(file: URL, args: readonly string[], stdout: 'ignore' | 'pipe'): ChildProcess {
+  return fork(file, args, {
+    execArgv: nodeOptions(file),
+    serialization: 'advanced',
+    stdio: ['ignore', stdout, 'pipe', 'ipc'],
+  });
+}
+
+export function moduleUrl(module: URL | string): string {
   if (module instanceof URL) return module.href;
   if (module.startsWith('file:')) return module;
   return pathToFileURL(createRequire(join(process.cwd(), 'package.json')).resolve(module)).href;
 }
 
 /** The options of this process, such as a loader, without those of a test runner. */
-function nodeOptions(): string[] {
+function nodeOptions(file: URL): string[] {
   const options = process.execArgv.filter((option) => !option.startsWith('--test'));
-  return isSource && !options.some((option) => option.includes('tsx')) ? [...options, '--import', 'tsx'] : options;
+  return file.pathname.endsWith('.ts') && !options.some((option) => option.includes('tsx'))
+    ? [...options, '--import', 'tsx']
+    : options;
 }

@@ -37,7 +37,10 @@ export async function openClient(host: string): Promise<BrokerClient> {
       await manager.streams.purge(name, { seq: info.state.last_seq + 1 });
       return texts;
     },
+    /** Every message is larger, of any name: cases run one after the other. */
+    refuse: async () => void (await manager.streams.update(EVENTS.name, { max_msg_size: 1 })),
     async close({ events, queues }) {
+      await manager.streams.update(EVENTS.name, { max_msg_size: -1 }).catch(() => undefined);
       for (const event of events) {
         await manager.streams.purge(EVENTS.name, { filter: eventSubject(event) }).catch(() => undefined);
       }

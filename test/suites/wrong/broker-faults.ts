@@ -95,6 +95,17 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     }),
   },
   {
+    fault: 'ignores what the server refuses',
+    detectedBy: 'an event that the server refuses is not published',
+    failure: /publish\(\) resolved although/,
+    apply: (broker) => ({
+      publish: (event, signal) =>
+        broker.publish(event, signal).catch((error: Error) => {
+          if (!error.message.includes('rejected')) throw error;
+        }),
+    }),
+  },
+  {
     fault: 'gives each attempt an id of its own',
     detectedBy: 'each attempt carries the id of its event',
     failure: /without its id/,

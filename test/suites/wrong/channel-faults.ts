@@ -254,10 +254,38 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   {
     fault: 'edits its first message after every decision',
     detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
-    failure: /does not concern the message of its receipt/,
+    failure: /a report edits another message/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, signal) => onDecided?.(record, signal, ['1700000000.1']),
     })),
+  },
+  {
+    fault: 'edits the message after its own',
+    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    failure: /a report edits another message/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async (record, signal, receipts) =>
+        onDecided?.(
+          record,
+          signal,
+          receipts.map((ts) => `${ts}0`),
+        ),
+    })),
+  },
+  {
+    fault: 'shows the token',
+    detectedBy: ['no secret is sent or in an error'],
+    failure: /a person sees the token/,
+    channel: deliveringBy(({ deliver }) => ({
+      deliver: (delivery, signal) =>
+        deliver({ ...delivery, reason: `${delivery.reason} To decide, use ${delivery.token}` }, signal),
+    })),
+  },
+  {
+    fault: 'reveals sensitive parameters to the person who presses',
+    detectedBy: [HIDDEN],
+    failure: /a press showed a sensitive value/,
+    channel: decidingBy((svc) => ({ get: (requestId) => svc.approvals.get(requestId, { reveal: true }) })),
   },
   {
     fault: 'offers a button to approve shortened parameters',
