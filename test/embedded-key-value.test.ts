@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serialize } from 'node:v8';
 import { isSvcError } from '../core/errors.ts';
@@ -82,6 +82,42 @@ test('a connection that only reads creates no file, and another option or comman
   assert.equal(existsSync(url.slice('file-store://'.length)), false);
   await assert.rejects(fileStore.connect(url, { beads: 7 }), { code: 'config_invalid' });
   await assert.rejects(fileStore.connect('file-store:nowhere', {}), { code: 'url_invalid' });
+});
+
+test('a folder of something else is neither opened nor written to, and that of a database is', async () => {
+  const opened: string[] = [];
+  const dialect = embeddedKeyValueDialect({
+    name: 'file-store',
+    unsupported: UNSUPPORTED_BY_KEY_VALUE,
+    toSvcError: (error) => error,
+    folderMarker: 'CURRENT',
+    async open(path) {
+      opened.push(path);
+      mkdirSync(path, { recursive: true });
+      return openFileStore(join(path, 'CURRENT'));
+    },
+  });
+  const path = folder({ 'of-another/notes.txt': '' });
+  const [another, empty] = [join(path, 'of-another'), join(path, 'empty')];
+  mkdirSync(empty, { recursive: true });
+  for (const readOnly of [true, false]) {
+    await assert.rejects(dialect.connect(`file-store://${another}`, { readOnly }), (error) => {
+      assert.ok(isSvcError(error) && error.code === 'connection_failed', String(error));
+      assert.match(error.why ?? '', /no CURRENT/);
+      return true;
+    });
+    const files = embeddedKeyValueDialect({
+      ...{ name: 'file-store', unsupported: UNSUPPORTED_BY_KEY_VALUE },
+      ...{ toSvcError: (error: unknown) => error, open: openFileStore },
+    });
+    await assert.rejects(files.connect(`file-store://${empty}`, { readOnly }), { code: 'connection_failed' });
+  }
+  assert.deepEqual(opened, []);
+  await (await dialect.connect(`file-store://${empty}`, { readOnly: true })).close();
+  assert.deepEqual([readdirSync(another), readdirSync(empty)], [['notes.txt'], []]);
+  for (const options of [{}, { readOnly: true }])
+    await (await dialect.connect(`file-store://${empty}`, options)).close();
+  assert.deepEqual(opened.slice(1), [empty, empty]);
 });
 
 test('a promise instead of a value is an error of the dialect, in a transaction too', async () => {

@@ -64,6 +64,7 @@ export async function checkDatabase(runtime: Runtime, tag: string, add: AddCheck
   if (!target) return;
   const { connection } = target;
   try {
+    if (!(await tryCheck(name, () => assertUsable(target), add))) return;
     const server = connection.server ?? target.dialect.name;
     add({ name, result: 'ok', message: `${server} responds at ${withoutPassword(url)}` });
     await tryCheck(name, () => checkHistory(name, runtime, target, files, add), add);
@@ -74,6 +75,16 @@ export async function checkDatabase(runtime: Runtime, tag: string, add: AddCheck
   } finally {
     await connection.close();
   }
+}
+
+/** A driver may open a file of something else: reading shows that. Any other error is left to the checks that follow. */
+async function assertUsable({ connection }: Target): Promise<true> {
+  try {
+    await connection.records(metaTable).get('meta');
+  } catch (error) {
+    if (isSvcError(error) && error.code === 'connection_failed') throw error;
+  }
+  return true;
 }
 
 /** `files` is undefined if they are not valid, which is reported. */

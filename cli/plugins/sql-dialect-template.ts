@@ -36,6 +36,8 @@ export const ${identifier} = embeddedDialect({
   rules,
   syntax,
   errors,
+  // If a database is a folder: a file that each of them contains. A folder of something else is then refused.
+  // folderMarker: 'CURRENT',
   open: openDatabase,
   // Starts a transaction that excludes other writers; default BEGIN.
   // begin: 'BEGIN IMMEDIATE',

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -16,6 +16,8 @@ export interface FileEngine<D extends FileDatabase, O extends Options> {
   readonly name: string;
   /** The options of the database that are the dialect's own. */
   readonly options: O | undefined;
+  /** Of an engine whose databases are folders: a file that each of them contains. */
+  readonly folderMarker: string | undefined;
   /** Opens the file, and creates it if it does not exist. */
   open(file: string, options: OptionValues<O>): Promise<D>;
   toSvcError(error: unknown): unknown;
@@ -82,7 +84,7 @@ export async function openFile<D extends FileDatabase, O extends Options>(
   const toOpenError = (error: unknown) => openError(toSvcError(error), error, file);
   const openDatabase = (path: string) => fromDialect(engine, () => engine.open(path, own));
   try {
-    const isMissing = await isAbsent(file, options);
+    const isMissing = await isAbsent(engine, file, options);
     const { instance, release } = await shareInstance<Instance<D>>(
       `${engine.name}:${isMissing ? 'missing:' : ''}${file}`,
       async () => {
@@ -159,12 +161,38 @@ async function openEmpty<D extends FileDatabase>(
   }
 }
 
-/** Whether the caller only reads and the file does not exist. For one that writes, creates the folder of the file. */
-async function isAbsent(file: string, { readOnly = false }: ConnectOptions): Promise<boolean> {
-  if (readOnly) return isPathMissing(file);
-  await mkdir(dirname(file), { recursive: true });
-  return false;
+/**
+ * Whether the caller only reads and there is no database. For one that writes, creates the folder of the file. Throws
+ * `connection_failed` for a folder of something else, in which an engine would create its files.
+ */
+async function isAbsent(
+  { name, folderMarker }: Pick<FileEngine<FileDatabase, Options>, 'name' | 'folderMarker'>,
+  file: string,
+  { readOnly = false }: ConnectOptions,
+): Promise<boolean> {
+  if (!readOnly) await mkdir(dirname(file), { recursive: true });
+  if (await isPathMissing(file)) return readOnly;
+  if (!(await stat(file)).isDirectory()) return false;
+  if (folderMarker === undefined) {
+    throw notADatabase(name, file, 'It is a folder, and databases of this dialect are files.', [
+      'Write the path of a file into the URL.',
+      'If databases of the engine are folders: "folderMarker" of the dialect names a file that each of them contains.',
+    ]);
+  }
+  const entries = await readdir(file);
+  if (entries.includes(folderMarker)) return false;
+  if (entries.length === 0) return readOnly;
+  throw notADatabase(name, file, `The folder contains other files, and no ${folderMarker}.`, [
+    'Write the path of a new folder into the URL, or that of a database.',
+  ]);
 }
+
+const notADatabase = (dialect: string, path: string, why: string, next: readonly string[]): SvcError =>
+  new SvcError('connection_failed', `${path} is not a ${dialect} database.`, {
+    why,
+    state: 'Nothing was changed.',
+    next,
+  });
 
 function namingFile(converted: unknown, thrown: unknown, file: string): unknown {
   if (converted === thrown || !isSvcError(converted) || converted.code !== 'database_in_use') return converted;
