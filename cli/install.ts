@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import { SvcError } from '../core/errors.ts';
 import { version } from '../core/version.ts';
 
@@ -34,23 +34,25 @@ function run(command: string, args: readonly string[], cwd: string): Promise<str
 const INSTALLED = /^(.*)[\\/]node_modules[\\/]@svc[\\/]sdk[\\/]/;
 
 /**
- * The version of `@svc/sdk` for a new project: SVC_SDK_SPEC, or the one in the project whose node_modules contain this
- * CLI (npx installs a tarball there), or this version from the registry.
+ * The version of `@svc/sdk` for a new project in the folder `root`: SVC_SDK_SPEC, or the one in the project whose node_modules
+ * contain this CLI (npx installs a tarball there), or this version from the registry. The path of a tarball is relative to `root`.
  */
-export function sdkSpec(): string {
+export function sdkSpec(root: string): string {
   const override = process.env.SVC_SDK_SPEC;
   if (override) return override;
   const project = INSTALLED.exec(import.meta.filename)?.[1];
-  const declared = project === undefined ? undefined : specInManifest(project);
+  const declared = project === undefined ? undefined : specInManifest(project, root);
   return declared ?? `^${version}`;
 }
 
-function specInManifest(project: string): string | undefined {
+function specInManifest(project: string, root: string): string | undefined {
   const file = join(project, 'package.json');
   if (!existsSync(file)) return undefined;
   const { dependencies, devDependencies }: Record<string, Record<string, string> | undefined> = JSON.parse(
     readFileSync(file, 'utf8'),
   );
   const spec = { ...devDependencies, ...dependencies }['@svc/sdk'];
-  return spec?.startsWith('file:') ? `file:${resolve(project, spec.slice('file:'.length))}` : spec;
+  if (!spec?.startsWith('file:')) return spec;
+  const path = relative(root, resolve(project, spec.slice('file:'.length)));
+  return `file:${path.split(sep).join('/')}`;
 }

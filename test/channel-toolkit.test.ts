@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { createHmac } from 'node:crypto';
+import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,6 +8,7 @@ import { isDeliveryFailed } from '../core/approval/channel.ts';
 import { displayJson } from '../core/display/json.ts';
 import { isSvcError } from '../core/errors.ts';
 import {
+  escapeHtml,
   isEqualSecret,
   isSignedBy,
   parseFormDecision,
@@ -20,8 +21,6 @@ import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 /** The words of `@svc/sdk/channel` that the suites of channels do not reach. */
-
-const escapeHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
 const unreachable = () => assert.fail('it was called');
 const unreachableClient = { agents: { signal: unreachable }, approvals: { get: unreachable } };
@@ -39,7 +38,7 @@ test('a text that fits is complete, and a longer one is cut outside of escapes a
     assert.match(text, / … \(\d+ characters\)$/);
     const part = text.replace(/ … \(\d+ characters\)$/, '');
     assert.ok(whole.startsWith(part));
-    assert.doesNotMatch(part, /&(?!amp;|lt;)/);
+    assert.doesNotMatch(part, /&(?!amp;|lt;|gt;)/);
     assert.doesNotMatch(part, /\p{Surrogate}/u, 'a surrogate pair was cut');
   }
 });
@@ -96,6 +95,28 @@ test('a signature is valid for its content, its secret and five minutes', () => 
     [isEqualSecret('a', 'a'), isEqualSecret('a', 'b'), isEqualSecret(null, ''), isEqualSecret('', '')],
     [true, false, false, false],
   );
+});
+
+test('an Ed25519 signature is valid for its content, its key and five minutes', () => {
+  const [signedAt, { publicKey, privateKey }] = [Date.now(), generateKeyPairSync('ed25519')];
+  const hexOf = (key: typeof publicKey) => key.export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex');
+  const key = hexOf(publicKey);
+  const signature = sign(null, Buffer.from('1.body'), privateKey).toString('hex');
+  const signed = { publicKey: key, content: ['1.', Buffer.from('body')], signature, signedAt };
+  assert.ok(isSignedBy(signed));
+  for (const change of [
+    { publicKey: hexOf(generateKeyPairSync('ed25519').publicKey) },
+    { publicKey: '' },
+    { publicKey: key.slice(2) },
+    { publicKey: `${key}00` },
+    { secret: 'also a secret' },
+    { content: ['1.other'] },
+    { signature: '' },
+    { signature: 'not hexadecimal' },
+    { signedAt: signedAt - 301_000 },
+  ])
+    assert.equal(isSignedBy({ ...signed, ...change }), false, JSON.stringify(change));
+  assert.equal(isSignedBy({ content: ['1.body'], signature, signedAt }), false);
 });
 
 test('a form that has other fields, or is not UTF-8, is not a decision', () => {

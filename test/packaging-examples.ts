@@ -171,6 +171,13 @@ for (const name of names.filter((name) => name.startsWith('dialect-'))) {
     await approve(svc, requestId);
     assert.match((await run('app.mjs', 'finish')).stdout, /^outcome completed paid 20 for 1234$/m);
     assert.match((await run('app.mjs', 'finish')).stdout, /^outcome completed paid 20 for 1234$/m);
+
+    const file = join(workspace, `with-${name}`, 'shop.db');
+    if (!existsSync(file)) return;
+    writeFileSync(file, 'This file is no database of any engine. '.repeat(200));
+    const { stdout } = await run('svc', 'doctor');
+    assert.match(stdout, /^fail {2}database main: /m);
+    assert.doesNotMatch(stdout, /responds at/);
   });
 }
 

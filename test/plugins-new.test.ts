@@ -79,6 +79,7 @@ test(
   'the suite of a created package runs and reports what is left to implement',
   async () => {
     for (const [name, args] of Object.entries(PACKAGES)) {
+      if (name.startsWith('svc-channel')) continue;
       const file = join(cwd, name, 'test/suite.test.ts');
       const { status, output } = await node('--test-reporter=tap', '--import', import.meta.resolve('tsx'), file);
       assert.equal(status, 1, output);
@@ -86,14 +87,6 @@ test(
       assert.match(output, /To do in (src\/(index|database)|test\/suite\.test)\.ts: /, name);
       assert.doesNotMatch(output, /^# tests 0$/m, name);
       if (args.length > 2 && name.startsWith('svc-dialect')) assert.match(output, /^# skipped [1-9]/m, name);
-      if (name.startsWith('svc-channel')) {
-        // Only what depends on the service is left.
-        const failed = [...output.matchAll(/^not ok .*? - (.*)$/gm)].map(([, title]) => title);
-        assert.deepEqual(failed, [
-          'my-first: hostile text is harmless',
-          'my-first: a decision is reported, also by a process that did not deliver the request',
-        ]);
-      }
       if (name.startsWith('svc-broker')) {
         const todos = new Set([...output.matchAll(/To do in [^\n]*/g)].map(([text]) => text));
         assert.equal(todos.size, 1, [...todos].join('\n'));
@@ -101,6 +94,18 @@ test(
     }
     const left = readdirSync(temporary).filter((name) => name.startsWith('svc-'));
     assert.deepEqual(left, [], 'the databases of cases that failed are dropped');
+  },
+  SLOW,
+);
+
+test(
+  'the suite of a created channel passes, with its buttons',
+  async () => {
+    const file = join(cwd, 'svc-channel-my-first/test/suite.test.ts');
+    const { status, output } = await node('--test-reporter=tap', '--import', import.meta.resolve('tsx'), file);
+    assert.equal(status, 0, output);
+    assert.match(output, /^# skipped 0$/m);
+    assert.match(output, /^ok .* - my-first: a press decides its request/m);
   },
   SLOW,
 );

@@ -130,7 +130,7 @@ function writePackage(
   const versions: Readonly<Record<string, string>> = manifest.devDependencies;
   const required = {
     ...Object.fromEntries(packages.map((name) => [name, versions[name]])),
-    [manifest.name]: sdkSpec(),
+    [manifest.name]: sdkSpec(root),
   };
   const missing = Object.entries(required).filter(([name]) => !(name in listed));
   if (project && missing.length === 0) return [];

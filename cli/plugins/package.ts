@@ -1,9 +1,11 @@
+import { join } from 'node:path';
 import type { NewFile } from '../../config/project/write-files.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { sdkSpec } from '../install.ts';
+import { channelFiles } from './channel-template.ts';
 import { keyValueDialectFiles } from './key-value-dialect-template.ts';
 import { sqlDialectFiles } from './sql-dialect-template.ts';
-import { brokerFiles, channelFiles, dialectFiles, type PluginFiles } from './templates.ts';
+import { brokerFiles, dialectFiles, type PluginFiles } from './templates.ts';
 
 export const KINDS = ['dialect', 'channel', 'broker'] as const;
 export type Kind = (typeof KINDS)[number];
@@ -28,13 +30,16 @@ function filesOf(request: PluginRequest, name: string, identifier: string): Plug
 
 export const packageName = (kind: Kind, name: string): string => `svc-${kind}-${name}`;
 
-/** A package whose tests run and fail with a list of unfinished work. */
-export function pluginPackage(request: PluginRequest, name: string): NewFile[] {
+/** A package in a folder of `root` whose tests run, and fail with a list of unfinished work if any cannot be done by a template. */
+export function pluginPackage(request: PluginRequest, name: string, root: string): NewFile[] {
   const folder = packageName(request.kind, name);
   const identifier = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
   const files = filesOf(request, name, identifier);
   return [
-    { file: `${folder}/package.json`, text: `${JSON.stringify(manifestOf(folder, files), null, 2)}\n` },
+    {
+      file: `${folder}/package.json`,
+      text: `${JSON.stringify(manifestOf(folder, files, sdkSpec(join(root, folder))), null, 2)}\n`,
+    },
     { file: `${folder}/tsconfig.json`, text: TSCONFIG },
     { file: `${folder}/.gitignore`, text: 'node_modules/\ndist/\n' },
     { file: `${folder}/README.md`, text: readme(folder, request.kind, identifier, files) },
@@ -42,7 +47,7 @@ export function pluginPackage(request: PluginRequest, name: string): NewFile[] {
   ];
 }
 
-function manifestOf(name: string, { description }: PluginFiles): object {
+function manifestOf(name: string, { description }: PluginFiles, sdk: string): object {
   const { version, engines, devDependencies } = manifest;
   return {
     name,
@@ -55,7 +60,7 @@ function manifestOf(name: string, { description }: PluginFiles): object {
     scripts: { build: 'tsc -p .', test: 'npm run build && node --test dist/test/*.test.js' },
     peerDependencies: { '@svc/sdk': `^${version}` },
     devDependencies: {
-      '@svc/sdk': sdkSpec(),
+      '@svc/sdk': sdk,
       '@types/node': devDependencies['@types/node'],
       typescript: devDependencies.typescript,
     },
@@ -81,6 +86,10 @@ const TSCONFIG = `{
 }
 `;
 
+const UNFINISHED = 'Each failing case describes a requirement of the contract\nand the work left to do.';
+const SIMULATED = `It passes: \`test/service.ts\` simulates a service
+that is made up. Each case describes a requirement of the contract.`;
+
 function readme(
   name: string,
   kind: Kind,
@@ -103,7 +112,6 @@ export default defineConfig({
 });
 \`\`\`
 
-\`npm install && npm test\` builds it and runs the ${kind} suite. Each failing case describes a requirement of the contract
-and the work left to do.
+\`npm install && npm test\` builds it and runs the ${kind} suite. ${kind === 'channel' ? SIMULATED : UNFINISHED}
 ${steps.length === 0 ? '' : `\nLeft to do, in this order:\n\n${steps.map((step, index) => `${index + 1}. ${step}`).join('\n')}\n`}`;
 }

@@ -14,7 +14,7 @@ export interface PluginFiles {
 }
 
 /** The name as a property of an object. */
-const propertyName = (name: string): string => (name.includes('-') ? `'${name}'` : name);
+export const propertyName = (name: string): string => (name.includes('-') ? `'${name}'` : name);
 
 /** The end of the index of a dialect's package. */
 export const registrationOfDialect = (name: string, identifier: string): string => `export default definePlugin({
@@ -120,68 +120,6 @@ recordStoreSuite(test, {
     const { url, drop } = await createDatabase();
     return { connect: () => ${identifier}.connect(url, {}), drop };
   },
-});
-`;
-
-export function channelFiles(name: string, identifier: string): PluginFiles {
-  return {
-    description: `channel that requests approval through ${name}`,
-    configExample: `approvals: { channels: { ${propertyName(name)}: { type: '${name}', url: 'https://${name}.example/' } } },`,
-    files: { 'src/index.ts': channelSource(name, identifier), 'test/suite.test.ts': channelTest(name, identifier) },
-  };
-}
-
-const channelSource = (
-  name: string,
-  identifier: string,
-): string => `import { type Channel, definePlugin, displayJson, shortenText } from '@svc/sdk';
-import { postJson, urlOption } from '@svc/sdk/channel';
-
-/** To do: the longest text that the service accepts. */
-const MAX_LENGTH = 3_000;
-
-export function ${identifier}(url: string): Channel {
-  return {
-    name: '${name}',
-    /** Makes one attempt. Throws if the request did not arrive. */
-    async deliver({ requestId, product, env, agentTag, tool, reason, parameters, masked, callbackUrl }, signal) {
-      // A model's text may mislead: these make it safe to show. The service's markup needs an \`escape\` too.
-      const title = shortenText(\`\${agentTag} wants to call \${tool} in \${product}, \${env}: \${reason}\`, 300).text;
-      const { text, complete } = displayJson(parameters, { maxLength: MAX_LENGTH });
-      // To do: the message that the service expects. Only a complete one may have a button to approve, and one with masked
-      // parameters has none: nobody can decide what they cannot see.
-      await postJson(url, { title, text, requestId, link: callbackUrl, buttons: complete && !masked }, { signal });
-    },
-    /** To do: report the decision, for example by removing the buttons of the message that \`deliver\` returned as receipt. */
-    async onDecided({ requestId, status }) {
-      throw new Error(\`To do in src/index.ts: onDecided: \${requestId} is \${status}\`);
-    },
-  };
-}
-
-// If people decide in the medium, such as by a button: \`pressEndpoint\` of '@svc/sdk/channel' receives that.
-
-export default definePlugin({
-  name: '${name}',
-  api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.channels.register('${name}', (options) => ${identifier}(urlOption(options, ['https', 'http']))),
-});
-`;
-
-const channelTest = (name: string, identifier: string): string => `import { test } from 'node:test';
-import { channelSuite, httpReceiver } from '@svc/sdk/testing';
-import ${identifier} from '../src/index.ts';
-
-channelSuite(test, {
-  name: '${name}',
-  plugin: ${identifier},
-  type: '${name}',
-  reader: 'person',
-  markup: ['To do: texts that the service would show as markup, such as <!channel>; [] if it has none'],
-  // If people decide in the medium, such as by a button: how to press one, see docs/how-to/write-a-channel.md.
-  decisions: 'it only delivers requests',
-  // To do: a fake server. This one accepts every POST and displays the whole body.
-  receiver: () => httpReceiver({ options: (url) => ({ url }), displayed: (body) => body }),
 });
 `;
 

@@ -13,4 +13,5 @@ export {
   parseFormDecision,
   pressEndpoint,
 } from './press-endpoint.ts';
+export { decisionText, escapeHtml, type RequestText, requestText } from './request-text.ts';
 export { isEqualSecret, isRecent, isSignedBy, type SignedContent } from './signature.ts';

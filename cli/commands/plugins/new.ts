@@ -23,7 +23,7 @@ export default class PluginsNew extends SvcCommand {
   static override usage = Command.Usage({
     description: 'Creates a package for a dialect, channel or broker.',
     details:
-      'The package compiles, and its tests run the suite for its kind: each failing case describes the work left to do. It is written to a new folder in the current one.',
+      'The package compiles, and its tests run the suite for its kind: each failing case describes the work left to do. A channel passes at once, with buttons and a service that its tests simulate. It is written to a new folder in the current one.',
     examples: [
       ['A dialect for another engine', 'svc plugins new dialect sqlite'],
       ['A dialect for an SQL engine with one file per database', EXAMPLES['--sql']],
@@ -57,7 +57,7 @@ export default class PluginsNew extends SvcCommand {
         where: join(root, folder),
       });
     }
-    const files = pluginPackage(await this.#request(kind, name), name);
+    const files = pluginPackage(await this.#request(kind, name), name, root);
     writeNewFiles(root, files);
     for (const { file } of files) this.print(`created  ${file}`);
     return {

@@ -1,5 +1,5 @@
-import { type Channel, type Delivery, DeliveryFailed, displayJson, displayText, shortenText } from '@svc/sdk';
-import { postJson } from '@svc/sdk/channel';
+import { type Channel, type Delivery, DeliveryFailed } from '@svc/sdk';
+import { decisionText, escapeHtml, postJson, requestText } from '@svc/sdk/channel';
 
 export interface SlackOptions {
   /** A bot token, `xoxb-…`, with the scope `chat:write`. */
@@ -10,7 +10,8 @@ export interface SlackOptions {
   readonly api?: string;
 }
 
-const MAX_LENGTH = 2_900; // The limit of a section is 3,000 characters.
+/** A section has at most 3,000 characters. Unescaped, `<!channel>` would notify everybody. */
+export const LIMIT = { maxLength: 2_900, escape: escapeHtml };
 
 /** Posts a message with buttons, and edits it after the decision. `slackInteractions` receives the button presses. */
 export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel<string> {
@@ -24,30 +25,21 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
   return {
     name: 'slack',
     deliver: (delivery, signal) => call('chat.postMessage', messageOf(delivery), signal),
-    async onDecided({ requestId, status, decidedBy = 'nobody', ...asked }, signal, receipts) {
-      const text = escapeMarkup(displayText(`${requestId} is ${status} by ${decidedBy}`));
-      const blocks = [text, callText(asked)].map(section);
-      for (const ts of receipts) await call('chat.update', { ts, text, blocks }, signal);
+    async onDecided(record, signal, receipts) {
+      const text = decisionText(record, { ...LIMIT, maxLength: LIMIT.maxLength / 2 });
+      for (const ts of receipts) await call('chat.update', { ts, text, blocks: [section(text)] }, signal);
     },
   };
 }
 
-/** What was to be called, for the message about its decision. */
-export const callText = ({ tool, parameters }: Pick<Delivery, 'tool' | 'parameters'>): string =>
-  `${escapeMarkup(displayText(tool))} ${displayJson(parameters, { maxLength: MAX_LENGTH / 2, escape: escapeMarkup }).text}`;
-
-function messageOf({ requestId, callbackUrl, masked, ...call }: Delivery): object {
-  const { agentTag, tool, product, env, reason } = call;
-  const title = escapeMarkup(
-    shortenText(`${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`, 500).text,
-  );
-  const { text, complete } = displayJson(call.parameters, { maxLength: MAX_LENGTH, escape: escapeMarkup });
+function messageOf(delivery: Delivery): object {
+  const { requestId, callbackUrl } = delivery;
+  const { title, parameters, footer, buttons } = requestText(delivery, LIMIT);
   const elements = [
-    ...(complete && !masked ? [button('approve', requestId, { style: 'primary' })] : []), // Nobody can approve parameters that they cannot see.
-    ...(masked ? [] : [button('reject', requestId, { style: 'danger' })]),
+    ...buttons.map((text) => button(text, requestId, { style: text === 'approve' ? 'primary' : 'danger' })),
     ...(callbackUrl === undefined ? [] : [button('open', requestId, { url: callbackUrl })]),
   ];
-  const blocks = [title, text, `${requestId}, until ${call.timeout}`].map(section);
+  const blocks = [title, parameters, footer].map(section);
   return { text: title, blocks: [...blocks, { type: 'actions', elements }] };
 }
 
@@ -59,6 +51,3 @@ const button = (text: string, value: string, more: object) => ({
   value,
   ...more,
 });
-/** Unescaped, `<!channel>` would notify everybody. */
-export const escapeMarkup = (text: string) =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

@@ -1,6 +1,6 @@
 import type { Svc } from '@svc/sdk';
-import { isSignedBy, parseFormDecision, postJson, pressEndpoint } from '@svc/sdk/channel';
-import { callText, escapeMarkup } from './channel.ts';
+import { decisionText, escapeHtml, isSignedBy, parseFormDecision, postJson, pressEndpoint } from '@svc/sdk/channel';
+import { LIMIT } from './channel.ts';
 
 export interface SlackInteractionsOptions {
   readonly svc: Svc;
@@ -48,8 +48,8 @@ export const slackInteractions = ({ svc, signingSecret, channel }: SlackInteract
       const { user, response_url } = interactionOf(body);
       // A result that concerns only the person who pressed is shown only to them.
       const visibility = decided ? { replace_original: true } : { replace_original: false, response_type: 'ephemeral' };
-      const result = escapeMarkup(text).replace(actor, `<@${user.id}>`);
-      const message = { ...visibility, text: record ? `${result}\n${callText(record)}` : result };
+      const result = decided && record ? decisionText(record, LIMIT) : escapeHtml(text);
+      const message = { ...visibility, text: result.replace(actor, `<@${user.id}>`) };
       // The decision is already stored, so a failure to post the message is ignored.
       const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
       await postJson(response_url, message, { signal }).catch(() => undefined);

@@ -1,0 +1,53 @@
+import type { Delivery } from '../../core/approval/channel.ts';
+import type { ApprovalRecord } from '../../core/approval/request.ts';
+import { displayJson } from '../../core/display/json.ts';
+import type { DisplayLimit } from '../../core/display/limit.ts';
+import { displayText, shortenText } from '../../core/display/text.ts';
+
+/** The texts of a message about a request, safe to show and escaped. @experimental */
+export interface RequestText {
+  /** Who wants to call what, where, and why, on one line of at most 500 characters before `escape`. */
+  readonly title: string;
+  /** At most `maxLength` characters. Use a monospaced font. */
+  readonly parameters: string;
+  /** The id of the request, and when it expires. */
+  readonly footer: string;
+  /**
+   * The buttons that the message may have. Nobody decides about masked parameters or approves what was left out: link
+   * `callbackUrl`, if there is one.
+   */
+  readonly buttons: readonly ('approve' | 'reject')[];
+}
+
+const TITLE_LENGTH = 500;
+
+/** What a message about a request says. `maxLength` limits its parameters; `escape` escapes the markup of the medium. @experimental */
+export function requestText(delivery: Delivery, limit: DisplayLimit): RequestText {
+  const { requestId, agentTag, tool, product, env, reason, timeout, masked } = delivery;
+  const escape = limit.escape ?? String;
+  const title = shortenText(`${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`, TITLE_LENGTH).text;
+  const { text, complete } = displayJson(delivery.parameters, limit);
+  return {
+    title: escape(title),
+    parameters: text,
+    footer: escape(displayText(`${requestId}, until ${timeout}`)),
+    buttons: masked ? [] : complete ? ['approve', 'reject'] : ['reject'],
+  };
+}
+
+/** What a message about a decision says: the decision, who made it, the tool and its parameters, over several lines. @experimental */
+export function decisionText(record: ApprovalRecord, limit: DisplayLimit): string {
+  const { requestId, status, cause, decidedBy, tool, parameters, modifiedParams } = record;
+  const by = decidedBy ?? cause;
+  const escape = limit.escape ?? String;
+  const decision = displayText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`);
+  const call = displayText(modifiedParams === undefined ? tool : `${tool}, with changed parameters`);
+  return [decision, call]
+    .map(escape)
+    .concat(displayJson(modifiedParams ?? parameters, limit).text)
+    .join('\n');
+}
+
+/** For media that show HTML, and Slack: `&`, `<` and `>` as text. @experimental */
+export const escapeHtml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
