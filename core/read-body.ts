@@ -2,7 +2,10 @@
 const BODY_TIMEOUT_MS = 10_000;
 
 /** Reads a body of at most `maxBytes`. Returns `too large` for a longer one, and `too slow` for one that is not complete in time. */
-export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | 'too large' | 'too slow'> {
+export async function readBody(
+  request: Pick<Request, 'headers' | 'body'>,
+  maxBytes: number,
+): Promise<Uint8Array | 'too large' | 'too slow'> {
   const declared = Number(request.headers.get('content-length') ?? 0);
   if (declared > maxBytes) return 'too large';
   if (!request.body) return new Uint8Array();

@@ -141,7 +141,8 @@ test('postJson follows no redirect, retries what may succeed later, and puts no 
   await once(server, 'listening');
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const url = `http://${host}/bot-secret/send?token=secret`;
-  const post = (to = url, headers = {}) => postJson(to, {}, { headers, signal: AbortSignal.timeout(15_000) });
+  const post = (to = url, headers = {}) =>
+    postJson(to, {}, { headers, signal: AbortSignal.timeout(15_000), retryAfter: ['parameters', 'retry_after'] });
   const failure = async (...args: Parameters<typeof post>) => {
     const error = await post(...args).then(
       () => assert.fail('it resolved'),
@@ -157,6 +158,16 @@ test('postJson follows no redirect, retries what may succeed later, and puts no 
     assert.deepEqual(await post(), { id: 1 });
     answer = { status: 429, headers: { 'retry-after': '7' } };
     assert.deepEqual(await failure(), [`POST to ${host} was answered with 429`, true, 7000]);
+    for (const [body, afterMs] of [
+      ['{"parameters":{"retry_after":9}}', 9000],
+      ['{"parameters":{"retry_after":1e9}}', 3_600_000],
+      ['{"parameters":{"retry_after":"9"}}', 0],
+      ['{"parameters":null}', 0],
+      ['no json', 0],
+    ] as const) {
+      answer = { status: 429, body };
+      assert.deepEqual(await failure(), [`POST to ${host} was answered with 429`, true, afterMs]);
+    }
     answer = { status: 404 };
     assert.deepEqual(await failure(), [`POST to ${host} was answered with 404`, false, 0]);
     answer = { status: 302, headers: { location: url } };

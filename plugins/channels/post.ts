@@ -1,9 +1,12 @@
 import { DeliveryFailed } from '../../core/approval/channel.ts';
+import { isPlainObject, tryParseJson } from '../../core/json.ts';
+import { readBody } from '../../core/read-body.ts';
 
 /** Client errors that a later attempt may avoid; any other 4xx status is final. */
 const RETRYABLE_STATUS = new Set([408, 425, 429]);
 /** Upper limit for a requested pause, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
+const MAX_ANSWER_BYTES = 64 * 1024;
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>;
@@ -11,24 +14,38 @@ export interface PostOptions {
   readonly signal: AbortSignal;
   /** Default `POST`. */
   readonly method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** The property of the JSON that answers too many requests with a pause, in seconds, for a service without `Retry-After`. */
+  readonly retryAfter?: readonly string[];
 }
 
 /**
  * Posts a body. Throws `DeliveryFailed` without a response or with a status other than 2xx, with the pause that the
  * service requests. Of the URL, which may contain a secret, an error has only the host. Redirects are not followed.
  */
-export async function post(url: string, body: string, { headers, ...options }: PostOptions): Promise<Response> {
-  const response = await send(url, body, { ...options, headers: { 'user-agent': 'svc', ...headers } });
+export async function post(url: string, body: string, options: PostOptions): Promise<Response> {
+  const { retryAfter, headers, ...rest } = options;
+  const response = await send(url, body, { ...rest, headers: { 'user-agent': 'svc', ...headers } });
   if (response.ok) return response;
-  // The body may be endless.
-  void response.body?.cancel().catch(() => undefined);
-  throw deliveryError(exchangeText(url, options), response);
+  const requested = await requestedPause(response, retryAfter);
+  throw deliveryError(exchangeText(url, options), response, requested);
+}
+
+/** The pause in the body of an answer, in milliseconds. Reads no more than MAX_ANSWER_BYTES: the body may be endless. */
+async function requestedPause(response: Response, path: PostOptions['retryAfter']): Promise<number | undefined> {
+  if (!path) {
+    void response.body?.cancel().catch(() => undefined);
+    return undefined;
+  }
+  const bytes = await readBody(response, MAX_ANSWER_BYTES).catch(() => undefined);
+  let found: unknown = bytes instanceof Uint8Array ? tryParseJson(Buffer.from(bytes).toString()) : undefined;
+  for (const name of path) found = isPlainObject(found) ? found[name] : undefined;
+  return typeof found === 'number' && found >= 0 ? Math.min(found * 1000, MAX_RETRY_AFTER_MS) : undefined;
 }
 
 /**
  * Sends JSON and returns the JSON of the response; undefined if it is not JSON. Throws `DeliveryFailed` as the webhook
- * does: without a response or with a status other than 2xx. It is retried after the pause in `Retry-After`, and not retried
- * after a redirect or a 4xx status other than 408, 425 and 429. An error contains the host, and nothing else of the URL, a
+ * does: without a response or with a status other than 2xx. It is retried after the pause in `Retry-After` or in the property `retryAfter`, and not
+ * retried after a redirect or a 4xx status other than 408, 425 and 429. An error contains the host, and nothing else of the URL, a
  * header or the body. A service that reports errors with status 200 needs a check of the result.
  * @experimental
  */
@@ -70,7 +87,11 @@ function causeOf(error: unknown, { aborted }: AbortSignal): string {
   return cause?.code ?? cause?.message ?? (aborted ? message : 'the URL or a header is invalid');
 }
 
-function deliveryError(exchange: string, { status, headers }: Response): DeliveryFailed {
+function deliveryError(
+  exchange: string,
+  { status, headers }: Response,
+  requestedMs: number | undefined,
+): DeliveryFailed {
   if (status >= 300 && status < 400) {
     return new DeliveryFailed(`${exchange} was answered with ${status}: redirects are not followed`, {
       retry: false,
@@ -81,7 +102,7 @@ function deliveryError(exchange: string, { status, headers }: Response): Deliver
   return new DeliveryFailed(`${exchange} was answered with ${status}`, {
     status,
     retry,
-    afterMs: retry ? retryAfterMs(headers.get('retry-after')) : 0,
+    afterMs: retry ? (requestedMs ?? retryAfterMs(headers.get('retry-after'))) : 0,
   });
 }
 
