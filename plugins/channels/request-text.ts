@@ -24,13 +24,13 @@ const TITLE_LENGTH = 500;
 /** What a message about a request says. `maxLength` limits its parameters; `escape` escapes the markup of the medium. @experimental */
 export function requestText(delivery: Delivery, limit: DisplayLimit): RequestText {
   const { requestId, agentTag, tool, product, env, reason, timeout, masked } = delivery;
-  const escape = limit.escape ?? String;
+  const escaped = limit.escape ?? String;
   const title = shortenText(`${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`, TITLE_LENGTH).text;
   const { text, complete } = displayJson(delivery.parameters, limit);
   return {
-    title: escape(title),
+    title: escaped(title),
     parameters: text,
-    footer: escape(displayText(`${requestId}, until ${timeout}`)),
+    footer: escaped(displayText(`${requestId}, until ${timeout}`)),
     buttons: masked ? [] : complete ? ['approve', 'reject'] : ['reject'],
   };
 }
@@ -39,7 +39,7 @@ export function requestText(delivery: Delivery, limit: DisplayLimit): RequestTex
 export function decisionText(record: ApprovalRecord, limit: DisplayLimit): string {
   const { requestId, status, cause, decidedBy, tool, parameters, modifiedParams } = record;
   const by = decidedBy ?? cause;
-  const escape = limit.escape ?? String;
+  const escaped = limit.escape ?? String;
   const decision = displayText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`);
   const call = displayText(modifiedParams === undefined ? tool : `${tool}, with changed parameters`);
   return [decision, call]
