@@ -43,7 +43,7 @@ export function decisionText(record: ApprovalRecord, limit: DisplayLimit): strin
   const decision = displayText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`);
   const call = displayText(modifiedParams === undefined ? tool : `${tool}, with changed parameters`);
   return [decision, call]
-    .map(escape)
+    .map(escaped)
     .concat(displayJson(modifiedParams ?? parameters, limit).text)
     .join('\n');
 }
