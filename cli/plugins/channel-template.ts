@@ -1,7 +1,7 @@
 import { PLUGIN_API_VERSION } from '../../core/kernel.ts';
 import { type PluginFiles, propertyName } from './templates.ts';
 
-/** A channel with buttons and their way back, for a service that is made up and that the tests simulate: they pass at once. */
+/** A channel with buttons, and an endpoint for them. Its tests simulate a service that is made up, and pass at once. */
 export function channelFiles(name: string, identifier: string): PluginFiles {
   const type = `${identifier.charAt(0).toUpperCase()}${identifier.slice(1)}`;
   return {

@@ -29,7 +29,7 @@ export const isRecent = (signedAt: number, maxAgeMs = MAX_AGE_MS): boolean =>
 
 /**
  * Whether a service signed this content recently, with `secret` or `publicKey`. An older request may be a replay. Compares in
- * constant time. False without a key, or with a public key that is none. @experimental
+ * constant time. False without a key, or with a public key of another length. @experimental
  */
 export function isSignedBy(signed: SignedContent): boolean {
   const { secret, publicKey, content, signature, encoding = 'hex', signedAt, maxAgeMs } = signed;
