@@ -3,6 +3,7 @@
  * @module @svc/sdk/config
  */
 
+import type { Condition, ReasonRequired } from '../core/approval/rule.ts';
 import type { Plugin } from '../core/kernel.ts';
 
 /** The contents of `svc.config`. */
@@ -68,6 +69,10 @@ export interface ApprovalsConfig {
   readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
   /** Consumes decisions from the queue `svc.approvals.decisions.<product>.<env>` of this broker. Each decision needs the token of its request. */
   readonly decisions?: { readonly broker: string };
+  /** By name, who has the role: `group:<name>` and `user:<id>`. */
+  readonly roles?: { readonly [role: string]: readonly string[] };
+  /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */
+  readonly rules?: readonly ApprovalRuleConfig[];
   readonly webhook?: {
     readonly context?: boolean;
     /**
@@ -76,6 +81,29 @@ export interface ApprovalsConfig {
      */
     readonly secrets?: { readonly [url: string]: readonly (string | undefined)[] };
   };
+}
+
+/** Who may decide the calls that it matches. @experimental */
+export interface ApprovalRuleConfig {
+  /** Default: every call. */
+  readonly match?: {
+    readonly tool?: string | readonly string[];
+    readonly agent?: string | readonly string[];
+    /** By parameter: a value that it equals, or comparisons that are all true. */
+    readonly where?: { readonly [parameter: string]: string | number | boolean | Condition };
+  };
+  /** The approvals that are needed, each by another person; `count` is 1 by default. */
+  readonly approve: readonly { readonly role: string; readonly count?: number }[];
+  /** The number of people of these roles whose rejection rejects the request; default 1. */
+  readonly deny?: number;
+  /** Who never counts: `requester`, `user:<id>`, `group:<name>`. The requester does not count in any case. */
+  readonly not?: readonly string[];
+  /** When a reason is required. */
+  readonly reason?: ReasonRequired;
+  /** Counts people whom nobody verified: they have every role, and all of them together count as one. */
+  readonly unverified?: boolean;
+  /** The time to decide, such as `30m`, `4h` or `2d`, in place of the agent's `approvalTimeout`. */
+  readonly expires?: string;
 }
 
 export interface ConfigContext {

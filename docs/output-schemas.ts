@@ -129,6 +129,13 @@ const findingOptional: Properties = {
   rows: about(count, 'counted up to 10,000'),
 };
 const finding = object({ ...findingProperties, line: count }, findingOptional);
+const roles = list(open({ role: text, count }));
+const votes = list(
+  open(
+    { principal, by: text, at: moment, approved: flag, digest: text },
+    { modifiedParams: { type: 'object' }, reason: text, void: yes },
+  ),
+);
 const request = open(
   {
     requestId: text,
@@ -146,6 +153,10 @@ const request = open(
   {
     unattendedSince: moment,
     deciders: list(principal),
+    requester: text,
+    rule: open({ version: text, approve: roles, deny: count }, { not: texts, reason: text, unverified: yes }),
+    votes,
+    missing: roles,
     reviewToken: text,
     deliveries: list(open({ at: moment, channel: text, delivered: flag }, { error: text })),
   },
@@ -157,7 +168,7 @@ const decision = openResult(
     status: { enum: APPROVAL_STATUSES },
     decidedAt: moment,
   },
-  { unattendedSince: moment },
+  { unattendedSince: moment, votes, missing: roles },
 );
 
 const help = object(

@@ -9,7 +9,7 @@ import { nearest } from '../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { columnsOf } from '../output.ts';
 import { canPrompt, choose } from '../prompt.ts';
-import { choiceText, notStartedText, requestLines, type ShownRequest } from './request-text.ts';
+import { choiceText, notStartedText, requestLines, type ShownRequest, voteLines } from './request-text.ts';
 
 /** Where the width of what is written to is not known. */
 export const DEFAULT_COLUMNS = 80;
@@ -52,6 +52,11 @@ export async function submitDecision(
           })
         : error;
     });
+  if (result.status === 'waiting') {
+    command.print(`${result.requestId} is waiting, your vote was stored at ${result.decidedAt}`);
+    for (const line of voteLines(result)) command.note(line);
+    return { data: { ...result } };
+  }
   command.print(`${result.requestId} is ${result.status}, decided at ${result.decidedAt}`);
   // Also where no process is left that could run the call.
   const text = approve ? notStartedText(await approvals.get(requestId)) : '';
@@ -142,6 +147,7 @@ export async function showRequest(
   const lines = requestLines(shownRequest(record, await command.runtime()), columnsOf(stderr) ?? DEFAULT_COLUMNS);
   const isTooLong = lines.length > MAX_LINES;
   for (const line of isTooLong ? lines.slice(0, MAX_LINES) : lines) command.note(line);
+  for (const line of voteLines(record)) command.note(line);
   if (record.unattendedSince !== undefined) command.note(unattendedText(record.unattendedSince));
   if (!isTooLong) return { record, isRevealed };
   const unshown = `The request has ${lines.length} lines, of which a terminal shows ${MAX_LINES}`;

@@ -1,6 +1,7 @@
 import type { DeliveryAttempt } from '../../core/approval/audit.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
+import { roleText } from '../../core/approval/rule.ts';
 import { foldLine } from '../../core/display/fold.ts';
 import { inlineJson, jsonLines, warningLines } from '../../core/display/json.ts';
 import { shorten } from '../../core/display/limit.ts';
@@ -25,6 +26,7 @@ export function listLines(record: ApprovalRecord, now: Date, width: number): str
     `  ${shortenText(reason, max).text}`,
     `  ${shortened.text}`,
     ...(shortened.complete ? [] : [`  full request: svc approvals show ${requestId}`]),
+    ...(status === 'waiting' ? voteLines(record) : []).map((line) => `  ${shorten(line, max).text}`),
     ...decisionLines(record).map((line) => `  ${shorten(line, max).text}`),
     ...unattendedLines(record).map((line) => `  ${line}`),
   ].flatMap((line) => foldLine(line, width, '  '));
@@ -60,6 +62,22 @@ export function decisionLines({ parameters, modifiedParams = {}, decisionReason 
     return `changed    ${displayText(name)}: ${requested} → ${inlineJson(value)}`;
   });
   return [...changes, ...(decisionReason === undefined ? [] : [`reason     ${displayText(decisionReason)}`])];
+}
+
+/** Who has voted, with changes, and whose approvals are missing. */
+export function voteLines({ votes = [], missing = [] }: Pick<ApprovalRecord, 'votes' | 'missing'>): string[] {
+  const lines = votes.map(({ by, approved, at, modifiedParams, reason, void: isVoid }) => {
+    const words = [
+      approved ? 'approve' : 'reject',
+      `by ${displayText(by)}`,
+      `at ${at}`,
+      modifiedParams && `with ${inlineJson(modifiedParams)}`,
+      reason !== undefined && `because ${displayText(reason)}`,
+      isVoid && '(void: for other parameters)',
+    ];
+    return `vote       ${words.filter(Boolean).join(' ')}`;
+  });
+  return [...lines, ...(missing.length === 0 ? [] : [`missing    ${displayText(roleText(missing))}`])];
 }
 
 /** Says so if no process waits for the decision. */

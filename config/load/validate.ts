@@ -3,7 +3,9 @@ import { isPlainObject } from '../../core/json.ts';
 import { LINT_LEVELS } from '../../core/lint/rule.ts';
 import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
+import { pathText } from '../../core/validate-shape.ts';
 import type { Config } from '../define.ts';
+import { compileRules } from './approval-rules.ts';
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
 
@@ -13,6 +15,10 @@ type Validator = (value: unknown, path: string, problems: string[]) => void;
 export function assertConfig(value: unknown, where?: string): Config {
   const problems: string[] = [];
   config(value, '', problems);
+  if (problems.length === 0) {
+    const { problems: found } = compileRules((value as Config).approvals ?? {});
+    problems.push(...found.map(({ path, text }) => `${pathText(['approvals', ...path])}: ${text}.`));
+  }
   const [first, ...more] = problems;
   if (first === undefined) return value as Config;
   throw new SvcError('config_invalid', 'The configuration is not valid.', {
@@ -107,6 +113,9 @@ const config = object(
       channels,
       decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
+      // What they contain is checked together: rules name roles.
+      roles: anything,
+      rules: anything,
     }),
     plugins,
   },

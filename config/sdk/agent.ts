@@ -2,6 +2,7 @@ import type { AgentRuntime } from '../../core/agent/agent-runtime.ts';
 import type { CompiledAgent } from '../../core/agent/define.ts';
 import type { ExecutionService } from '../../core/agent/execution-service.ts';
 import { Run } from '../../core/agent/run.ts';
+import { principalProblems } from '../../core/approval/principal.ts';
 import { newExecutionId } from '../../core/approval/request.ts';
 import { SvcError } from '../../core/errors.ts';
 import { onAbort } from '../../core/on-abort.ts';
@@ -10,6 +11,8 @@ import { problemText, type Shape, shapeProblems } from '../../core/validate-shap
 /** @experimental */
 export interface RunRequest {
   readonly prompt: string;
+  /** The id of the person who starts it: where a rule applies, that person cannot decide its tool calls. */
+  readonly requester?: string | undefined;
   /** Aborting cancels the run. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -47,14 +50,14 @@ export class DefinedAgent implements Agent, PromiseLike<Agent> {
   }
 
   run(request: RunRequest): Run {
-    const { prompt, signal } = assertRunRequest(request);
+    const { prompt, requester, signal } = assertRunRequest(request);
     const run = new Run(newExecutionId());
     const abort = (): void => run.abort(signal?.reason ?? 'The signal was aborted.');
     if (signal?.aborted) abort();
     const removeListener = signal && onAbort(signal, abort);
     if (removeListener) run.result.then(removeListener, removeListener);
     this.#ready().then(
-      ({ executions, agent }) => executions.start(agent, run, prompt),
+      ({ executions, agent }) => executions.start(agent, run, prompt, requester),
       (error) => run.detach(error),
     );
     return run;
@@ -73,11 +76,18 @@ export class DefinedAgent implements Agent, PromiseLike<Agent> {
   }
 }
 
-const REQUEST_SHAPE: Shape = { properties: { prompt: 'string', signal: 'any' }, required: ['prompt'] };
+const REQUEST_SHAPE: Shape = {
+  properties: { prompt: 'string', requester: 'string', signal: 'any' },
+  required: ['prompt'],
+};
 
 function assertRunRequest(request: RunRequest): RunRequest {
   const problems = shapeProblems(request, REQUEST_SHAPE);
   if (problems.length === 0 && request.prompt.trim() === '') problems.push({ path: ['prompt'], text: 'is empty' });
+  if (problems.length === 0 && request.requester !== undefined)
+    problems.push(
+      ...principalProblems({ id: request.requester }, []).map(({ text }) => ({ path: ['requester'], text })),
+    );
   if (problems.length === 0 && request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
     problems.push({ path: ['signal'], text: 'is not an AbortSignal' });
   }

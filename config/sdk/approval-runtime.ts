@@ -1,6 +1,7 @@
 import { reconnectingBackend, type StorageBackend, type StoreOwner } from '../../core/approval/backend.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import type { Kernel } from '../../core/kernel.ts';
+import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
 import type { Runtime } from '../load/runtime.ts';
 
@@ -36,9 +37,10 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
   const kernel = await runtime.kernel();
   const tag = runtime.config.approvals?.store?.database;
   const backend = tag === undefined ? await memoryBackend(env) : databaseBackend(runtime, tag);
+  const { rules } = compileRules(runtime.config.approvals ?? {});
   const owner = { product, env, database: tag ?? 'memory' };
   try {
-    const service = await ApprovalService.open({ backend, hooks: kernel.hooks, owner, warn, log });
+    const service = await ApprovalService.open({ backend, hooks: kernel.hooks, owner, rules, warn, log });
     return {
       backend,
       kernel,

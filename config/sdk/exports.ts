@@ -40,11 +40,13 @@ export type {
   ApprovalRecord,
   ApprovalRequest,
   ApprovalStatus,
+  ApprovalVote,
   Outcome,
   OutcomeStatus,
   RejectionCause,
   ToolRun,
 } from '../../core/approval/request.ts';
+export type { ApprovalRule, Condition, ReasonRequired, RoleCount } from '../../core/approval/rule.ts';
 export type { SchemaResult } from '../../core/database/automatic.ts';
 export { Database } from '../../core/database/database.ts';
 export type { FieldSpec, FieldSpecs, NamedIndexOptions, SchemaOperations } from '../../core/database/schema.ts';

@@ -157,6 +157,7 @@ const CALL_FIELDS: ReadonlySet<string> = new Set([
   'toolCallId',
   'requestId',
   'groupId',
+  'requester',
 ]);
 const CALL_SHAPE: Shape = {
   properties: Object.fromEntries([...CALL_FIELDS].map((name) => [name, name === 'tool' ? 'string' : 'any'])),

@@ -78,9 +78,10 @@ async function callTool(
     return notRunOutcome('interrupted', { tool, parameters: parameters as ToolParameters });
   }
   let hasRequest = false;
-  const group = groupId === undefined ? {} : { groupId };
+  const { requester } = execution.state;
+  const more = { ...(groupId !== undefined && { groupId }), ...(requester !== undefined && { requester }) };
   return agent.gate.call(
-    { tool, parameters, executionId: execution.executionId, requestId, ...group },
+    { tool, parameters, executionId: execution.executionId, requestId, ...more },
     {
       signal,
       resumed,

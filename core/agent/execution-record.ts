@@ -25,6 +25,8 @@ export interface ExecutionState {
   /** Identifies the last takeover: two attempts of one process have the same owner. */
   readonly claim?: string;
   readonly prompt: string;
+  /** The id of the person who started it, if the program said. */
+  readonly requester?: string;
   readonly limits: { readonly steps: number; readonly durationMs?: number };
   readonly steps: ExecutionStep[];
   /** Why it did not complete. */

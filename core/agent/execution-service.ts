@@ -73,7 +73,7 @@ export class ExecutionService {
   }
 
   /** Stores a new execution and runs it to its end. Errors are reported by the run; this promise never rejects. */
-  start(agent: AgentRuntime, run: Run, prompt: string): Promise<void> {
+  start(agent: AgentRuntime, run: Run, prompt: string, requester?: string): Promise<void> {
     return this.#track(run, async () => {
       const worker = await this.#leases.worker();
       const now = new Date(await this.#approvals.clock.now());
@@ -85,7 +85,13 @@ export class ExecutionService {
         owner: worker.id,
         createdAt: now,
         updatedAt: now,
-        state: { write: 1, prompt: storableText(prompt), limits, steps: [] },
+        state: {
+          write: 1,
+          prompt: storableText(prompt),
+          ...(requester !== undefined && { requester }),
+          limits,
+          steps: [],
+        },
       };
       try {
         await this.rows.insert(record);

@@ -7,6 +7,7 @@ import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import { storableJson } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { announceDecision, announceRequest, type DeliveryRoute, LEAVING } from './announce.ts';
+import { hasQuorum } from './apply-decision.ts';
 import {
   approvedParameters,
   callAsRun,
@@ -155,6 +156,7 @@ export async function driveCall(
     timeoutMs: humanInLoop.approvalTimeout,
     validForMs: humanInLoop.approvalValidFor,
     ...(call.groupId !== undefined && { groupId: call.groupId }),
+    ...(call.requester !== undefined && { requester: call.requester }),
     ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy denies the call.' }),
   };
   return drive(await service.admission.run(() => createRequest(service, request)));
@@ -413,6 +415,7 @@ class CallDriver {
     if (signal?.aborted) return this.#close(row, 'approval_cancelled', abortReason(signal));
     const valid = await approvedParameters(record, this.#tool, this.#digest);
     if (!valid.ok) return this.#close(row, 'approval_stale', valid.why);
+    if (!hasQuorum(record)) return this.#close(row, 'approval_stale', 'It lacks votes that its rule requires.');
     const { parameters } = valid;
     const { agentTag, executionId, body } = record;
     const policy = await evaluatePolicies(service.hooks, { agentTag, executionId, tool: body.tool, parameters });

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { SvcError } from '../errors.ts';
 import { storableText, truncatedText } from '../tool/safe-json.ts';
+import { principalProblems } from './principal.ts';
 import { type ApprovalRecord, type ApprovalRequest, isRequestId } from './request.ts';
 
 /** A tool call as a model makes it. @experimental */
@@ -19,6 +20,8 @@ export interface GateCall {
   readonly requestId?: string | undefined;
   /** Shared by the calls of one turn. */
   readonly groupId?: string | undefined;
+  /** The id of the person for whom the call is made: where a rule applies, that person cannot decide it. */
+  readonly requester?: string | undefined;
 }
 
 /** Signals and callbacks of a call. @experimental */
@@ -48,7 +51,13 @@ export interface WaitOptions extends CallOptions {
 const MAX_ID_LENGTH = 200;
 
 /** Throws `value_invalid`. */
-export function assertCallIds({ executionId, toolCallId, requestId, groupId }: GateCall): void {
+export function assertCallIds({ executionId, toolCallId, requestId, groupId, requester }: GateCall): void {
+  if (requester !== undefined && principalProblems({ id: requester }).length > 0) {
+    throw new SvcError('value_invalid', 'The requester of the call is invalid.', {
+      why: 'It is not the id of a principal.',
+      state: 'Nothing ran.',
+    });
+  }
   for (const [name, value] of Object.entries({ executionId, toolCallId, groupId })) {
     if (value === undefined) continue;
     const isText = typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;

@@ -5,6 +5,7 @@ import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import { requestDigest } from './approved-parameters.ts';
 import { newRequestId } from './request.ts';
+import { rulesForCall, type StoredRules, unsatisfiable } from './rule.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { withDenial } from './state.ts';
@@ -30,6 +31,8 @@ interface RequestInput extends ValidatedCall {
   readonly timeoutMs: number;
   readonly validForMs: number;
   readonly groupId?: string;
+  /** The id of the person who made the request. */
+  readonly requester?: string;
   /** Reason of a policy that denied the call: the request is stored as rejected. */
   readonly denied?: string;
 }
@@ -44,7 +47,10 @@ export interface CreatedRequest {
   readonly subscription: Subscription;
 }
 
-/** Stores a request, or returns the existing one. Throws `call_conflict` if that belongs to another call. */
+/**
+ * Stores a request, or returns the existing one. Throws `call_conflict` if that belongs to another call, `rule_invalid` and
+ * `approvers_missing` if no request can be stored that anybody may decide.
+ */
 export async function createRequest(service: ApprovalService, input: RequestInput): Promise<CreatedRequest> {
   const { requestId, isReserved } = await reserveRequestId(service, input);
   await Promise.all([service.storeTool(input.tool, requestId), service.presence.ensure()]);
@@ -53,7 +59,8 @@ export async function createRequest(service: ApprovalService, input: RequestInpu
     for (let mayExist = isReserved; ; mayExist = true) {
       const row = mayExist ? await service.read(requestId) : undefined;
       if (row) return { row, isNew: false, digest: await digestOfSameCall(service, input, row), subscription };
-      const record = newRow(input, requestId, service.presence.id, await service.clock.now());
+      const rules = rulesOf(service, input);
+      const record = newRow(input, rules, requestId, service.presence.id, await service.clock.now());
       if ((await service.rows.insert(record)) === 'inserted')
         return { row: { record, version: 1 }, isNew: true, digest: record.body.digest, subscription };
     }
@@ -129,8 +136,44 @@ async function reserveRequestId(
   }
 }
 
-function newRow(input: RequestInput, requestId: string, waiter: string, now: number): ApprovalRow {
-  const { agentTag, executionId, tool, parameters, reason, timeoutMs, validForMs, groupId, toolCallId } = input;
+/** The rules that decide who may decide. Without one that people can satisfy, the request would only time out. */
+function rulesOf(
+  service: ApprovalService,
+  { agentTag, tool, parameters, requester, denied }: RequestInput,
+): StoredRules | undefined {
+  if (service.rules.length === 0 || denied !== undefined) return undefined;
+  const rules = rulesForCall(service.rules, { agentTag, tool, parameters });
+  if (!rules) return undefined;
+  const refuse = (code: 'rule_invalid' | 'approvers_missing', message: string, why: string, next: string): never => {
+    service.warn(`A call of "${tool.tag}" cannot be approved. ${why}`);
+    throw new SvcError(code, message, { why, state: 'Nothing ran, and no approval was requested.', next: [next] });
+  };
+  if ('problem' in rules) {
+    const next = 'Correct match.where of the rule in approvals.rules.';
+    return refuse('rule_invalid', 'A rule of approvals.rules cannot be applied to the call.', rules.problem, next);
+  }
+  const rule = rules.at === undefined ? undefined : rules.list[rules.at];
+  const why = rule && unsatisfiable(rule, { agentTag, ...(requester !== undefined && { requester }) });
+  if (why === undefined) return rules;
+  const next = 'Add people to the roles in approvals.roles, or let another person make the request.';
+  return refuse(
+    'approvers_missing',
+    'Nobody can satisfy the rule for the call.',
+    `${why} The rule: ${rule?.version}.`,
+    next,
+  );
+}
+
+function newRow(
+  input: RequestInput,
+  rules: StoredRules | undefined,
+  requestId: string,
+  waiter: string,
+  now: number,
+): ApprovalRow {
+  const { agentTag, executionId, tool, parameters, reason, validForMs, groupId, toolCallId, requester } = input;
+  const rule = rules?.at === undefined ? undefined : rules.list[rules.at];
+  const { timeoutMs = input.timeoutMs } = rule ?? {};
   const timestamp = new Date(now).toISOString();
   const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;
   const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, reason };
@@ -153,6 +196,8 @@ function newRow(input: RequestInput, requestId: string, waiter: string, now: num
       ...(sensitive && { sensitive }),
       ...(groupId !== undefined && { groupId }),
       ...(toolCallId !== undefined && { toolCallId }),
+      ...(requester !== undefined && { requester }),
+      ...(rules && { rules }),
       waiters: [waiter],
       run: 'none',
       events: [],

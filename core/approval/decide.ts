@@ -5,23 +5,24 @@ import type { ParameterProblem } from '../tool/json-schema.ts';
 import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
+import { type AppliedDecision, applyDecision, missingApprovals, ruleOf } from './apply-decision.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';
 import {
   createPrincipal,
-  isVerified,
   type Principal,
   principalProblems,
   type SignalPrincipal,
   unverifiedPrincipal,
 } from './principal.ts';
-import { hasSensitiveParameters, toApprovalRecord } from './public-view.ts';
-import type { ApprovalStatus } from './request.ts';
+import { hasSensitiveParameters, toApprovalRecord, votesOf } from './public-view.ts';
+import type { ApprovalStatus, ApprovalVote } from './request.ts';
+import { personKey, type RoleCount } from './rule.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
-import { type DecisionVerdict, withDecision } from './state.ts';
+import type { DecisionVerdict } from './state.ts';
 import { tokensEqual } from './token.ts';
 
 /** A decision on a request. @experimental */
@@ -63,9 +64,14 @@ export interface SignalOptions {
 export interface SignalResult {
   readonly requestId: string;
   readonly executionId: string;
+  /** `waiting`: the decision is a vote, and the rule of the request requires more. */
   readonly status: ApprovalStatus;
-  /** ISO 8601, UTC. */
+  /** ISO 8601, UTC. With `waiting`: when the vote was stored. */
   readonly decidedAt: string;
+  /** With a rule: the votes so far, oldest first. */
+  readonly votes?: readonly ApprovalVote[];
+  /** With `waiting`: the approvals that are missing. */
+  readonly missing?: readonly RoleCount[];
   /** ISO 8601, UTC: when a process was last seen waiting for the approval, if none does any more. */
   readonly unattendedSince?: string;
 }
@@ -134,9 +140,14 @@ export async function decide(
       continue;
     }
     const verdict = await validateDecision(service, record, decision, decider, options);
-    const decided = withDecision(record, verdict, await service.clock.now());
-    const result = await service.writeDecision(row, decided, 'before the deadline');
-    if (result.written) return signalResult(service, result.written.record);
+    const applied = applyDecision(record, verdict, await service.clock.now());
+    if ('refused' in applied) throw notApplied(applied);
+    if ('unchanged' in applied) return signalResult(service, record, verdict.principal);
+    const { next, isFinal } = applied;
+    const result = isFinal
+      ? await service.writeDecision(row, next, 'before the deadline')
+      : await service.write(row, next, 'before the deadline');
+    if (result.written) return signalResult(service, result.written.record, verdict.principal);
     if (result.failure === 'late') await service.expire(row);
   }
 }
@@ -211,7 +222,7 @@ async function validateDecision(
   const verdict: DecisionVerdict = {
     approved,
     by,
-    ...(isVerified(principal) && { principal }),
+    principal,
     from: storableText(from),
     ...(reason !== undefined && { reason: storableText(reason) }),
     ...(modifiedParams !== undefined && (await validateModifiedParams(service, record, modifiedParams))),
@@ -302,11 +313,26 @@ async function existingDecision(
   });
 }
 
-async function signalResult({ presence }: ApprovalService, row: ApprovalRow): Promise<SignalResult> {
+/** `voter`: the person whose vote was stored, now or before. */
+async function signalResult({ presence }: ApprovalService, row: ApprovalRow, voter?: Principal): Promise<SignalResult> {
   const { requestId, executionId, status, body } = row;
   const unattendedSince = await presence.unattendedSince(row);
-  const decidedAt = body.decision?.at ?? '';
-  return { requestId, executionId, status, decidedAt, ...(unattendedSince !== undefined && { unattendedSince }) };
+  const own = voter && body.votes?.findLast(({ principal }) => personKey(principal) === personKey(voter));
+  const decidedAt = body.decision?.at ?? own?.at ?? '';
+  const missing = missingApprovals(row);
+  return {
+    requestId,
+    executionId,
+    status,
+    decidedAt,
+    ...(ruleOf(row) && { votes: votesOf(row) }),
+    ...(missing && { missing }),
+    ...(unattendedSince !== undefined && { unattendedSince }),
+  };
+}
+
+function notApplied({ refused, why }: Extract<AppliedDecision, { readonly refused: unknown }>): SvcError {
+  return new SvcError(refused, 'The decision was rejected.', { why, state: 'The request is still waiting.' });
 }
 
 function unseenParameters(): SvcError {

@@ -1,8 +1,11 @@
+import { shortDigest } from '../tool/call-digest.ts';
 import { executedValues } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
+import { currentDigest, missingApprovals, ruleOf } from './apply-decision.ts';
 import { callAsRun, changedParameters, effectiveParameters } from './approved-parameters.ts';
 import { type CallResult, notRunOutcome, timeoutOutcome, withParameters } from './outcome.ts';
-import type { ApprovalRecord, ApprovalRequest, Outcome } from './request.ts';
+import type { ApprovalRecord, ApprovalRequest, ApprovalVote, Outcome } from './request.ts';
+import type { ApprovalRule } from './rule.ts';
 import type { ApprovalBody, ApprovalRow } from './schema.ts';
 import { validUntil } from './state.ts';
 
@@ -38,6 +41,8 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
   if (decision?.cause !== undefined) record.cause = decision.cause;
   record.run = run;
   if (groupId !== undefined) record.groupId = groupId;
+  if (row.body.requester !== undefined) record.requester = row.body.requester;
+  if (row.body.rules) addRule(record, row, reveal);
   if (decision) {
     record.decidedAt = decision.at;
     record.decidedBy = decision.by;
@@ -52,6 +57,36 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
   if (outcome) record.outcome = outcome;
   record.events = [{ type: 'requested', at: timestamp }, ...events];
   return record;
+}
+
+function addRule(record: Mutable<ApprovalRecord>, row: ApprovalRow, reveal: boolean): void {
+  const rule = ruleOf(row);
+  if (!rule) return;
+  const { version, approve, deny, not, reason, unverified } = rule;
+  const shown: Mutable<ApprovalRule> = { version, approve: approve.map(({ role, count }) => ({ role, count })), deny };
+  if (not) shown.not = not;
+  if (reason !== undefined) shown.reason = reason;
+  if (unverified) shown.unverified = unverified;
+  record.rule = shown;
+  record.votes = votesOf(row, reveal);
+  const missing = missingApprovals(row);
+  if (missing) record.missing = missing;
+}
+
+/** The votes on a request, oldest first. */
+export function votesOf(row: ApprovalRow, reveal = false): readonly ApprovalVote[] {
+  const { votes = [], sensitive } = row.body;
+  const current = currentDigest(row);
+  return votes.map(({ principal, by, at, approved, digest, modifiedParams, reason }) => ({
+    principal,
+    by,
+    at,
+    approved,
+    digest: shortDigest(digest),
+    ...(modifiedParams && { modifiedParams: reveal ? modifiedParams : mask(modifiedParams, sensitive) }),
+    ...(reason !== undefined && { reason }),
+    ...(approved && digest !== current && { void: true as const }),
+  }));
 }
 
 /** What an approver reads if no process waits for the decision. */

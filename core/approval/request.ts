@@ -2,6 +2,7 @@ import { v7 } from 'uuid';
 import type { Json } from '../json.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Principal } from './principal.ts';
+import type { ApprovalRule, RoleCount } from './rule.ts';
 
 /** A tool call that waits for a decision. @experimental */
 export interface ApprovalRequest {
@@ -36,6 +37,14 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly run: ToolRun;
   /** Shared by the calls of one turn; absent if the turn has only this call. */
   readonly groupId?: string;
+  /** The id of the person who made the request, if the program said. */
+  readonly requester?: string;
+  /** Who must approve; absent if no rule applies, and one decision is enough. */
+  readonly rule?: ApprovalRule;
+  /** With a rule: the last vote of each person, oldest first. */
+  readonly votes?: readonly ApprovalVote[];
+  /** With a rule, while the request waits: the approvals that it lacks. */
+  readonly missing?: readonly RoleCount[];
   readonly decidedAt?: string;
   readonly decidedBy?: string;
   /** The verified people whose decision it is; absent if nobody was verified. */
@@ -53,6 +62,22 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly outcome?: Outcome;
   /** Oldest first. */
   readonly events: readonly ApprovalEvent[];
+}
+
+/** The decision of one person where a rule requires those of several. @experimental */
+export interface ApprovalVote {
+  readonly principal: Principal;
+  /** As `decidedBy`. */
+  readonly by: string;
+  /** ISO 8601, UTC. */
+  readonly at: string;
+  readonly approved: boolean;
+  /** The beginning of the digest of the call that the vote is for. */
+  readonly digest: string;
+  readonly modifiedParams?: ToolParameters;
+  readonly reason?: string;
+  /** The vote does not count: it is for other parameters than the last approval, or than the decision. */
+  readonly void?: true;
 }
 
 /** How a call ended, and the result that the model sees. @experimental */
@@ -77,6 +102,7 @@ export type OutcomeStatus =
 export interface ApprovalEvent {
   readonly type:
     | 'requested'
+    | 'voted'
     | 'approved'
     | 'rejected'
     | 'cancelled'
@@ -90,7 +116,7 @@ export interface ApprovalEvent {
   readonly by?: string;
   /** With a person's decision: its origin, or the process that accepted it. */
   readonly from?: string;
-  /** The cause of a rejection or the status of an outcome. */
+  /** The cause of a rejection, the status of an outcome, or with `voted`: `approve` or `reject`. */
   readonly as?: string;
   /** With a person's decision: who that is and how it was verified; absent if it was not. */
   readonly principal?: Principal;

@@ -4,6 +4,7 @@ import type { ToolIdentity } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Principal } from './principal.ts';
 import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } from './request.ts';
+import type { StoredRules } from './rule.ts';
 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
 export const APPROVALS_VERSION = 5;
@@ -38,6 +39,12 @@ export interface ApprovalBody {
   readonly sensitive?: readonly string[];
   readonly groupId?: string;
   readonly toolCallId?: string;
+  /** The id of the person who made the request, if the program said. */
+  readonly requester?: string;
+  /** The rules of the configuration for the call, as they were when it was made; absent if there were none. */
+  readonly rules?: StoredRules;
+  /** The last vote of each person, the newest last; with a rule only. */
+  readonly votes?: readonly StoredVote[];
   readonly decision?: StoredDecision;
   /** Ids of the processes that have waited for the decision, the last one last; absent in rows of earlier versions. */
   readonly waiters?: readonly string[];
@@ -46,6 +53,19 @@ export interface ApprovalBody {
   readonly outcome?: Outcome;
   /** Events after `requested`. */
   readonly events: readonly ApprovalEvent[];
+}
+
+/** A decision of one person where a rule requires those of several. */
+export interface StoredVote {
+  readonly at: string;
+  readonly by: string;
+  readonly principal: Principal;
+  readonly from: string;
+  readonly approved: boolean;
+  /** Digest of the call that the vote is for: with its changes, if it has some. */
+  readonly digest: string;
+  readonly modifiedParams?: ToolParameters;
+  readonly reason?: string;
 }
 
 export interface StoredDecision {

@@ -14,6 +14,7 @@ import type { ApprovalHooks } from './policy.ts';
 import { Presence } from './presence.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { isRequestId } from './request.ts';
+import type { StoredRule } from './rule.ts';
 import {
   APPROVALS_VERSION,
   type ApprovalRow,
@@ -66,6 +67,8 @@ interface ApprovalServiceOptions {
   readonly backend: StorageBackend;
   readonly hooks: ApprovalHooks;
   readonly owner: StoreOwner;
+  /** Who may decide, for requests that are created from now on. */
+  readonly rules?: readonly StoredRule[];
   /** Receives failures of taps, channels and background work. Messages contain no parameters. */
   readonly warn?: (message: string) => void;
   /** Receives the lines that handlers log. */
@@ -83,6 +86,7 @@ export class ApprovalService {
   readonly watcher: RequestWatcher;
   readonly presence: Presence;
   readonly personTokens: PersonTokens;
+  readonly rules: readonly StoredRule[];
   readonly admission = new Admission();
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
@@ -121,9 +125,10 @@ export class ApprovalService {
     return service;
   }
 
-  private constructor({ backend, hooks, warn = () => {}, log = () => {} }: ApprovalServiceOptions) {
+  private constructor({ backend, hooks, rules = [], warn = () => {}, log = () => {} }: ApprovalServiceOptions) {
     this.backend = backend;
     this.hooks = hooks;
+    this.rules = rules;
     this.warn = warn;
     this.log = log;
     this.rows = backend.records(approvals);

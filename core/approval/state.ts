@@ -1,22 +1,21 @@
 import type { ToolParameters } from '../tool/parameters.ts';
 import { withoutParameters } from './outcome.ts';
-import type { Principal } from './principal.ts';
+import { isVerified, type Principal } from './principal.ts';
 import type { ApprovalEvent, Outcome } from './request.ts';
-import type { ApprovalBody, ApprovalRow, Claim, StoredDecision } from './schema.ts';
+import type { ApprovalBody, ApprovalRow, Claim, StoredDecision, StoredVote } from './schema.ts';
 
 /*
  * The state machine of a request. Each transition is a pure function from a row to its successor; the caller writes
  * the successor with a compare-and-set on the version it was computed from.
  *
- *   status:  waiting -> approved | rejected | cancelled
+ *   status:  waiting -> approved | rejected | cancelled; by a rule, votes come first (apply-decision.ts)
  *   run:     none -> claimed -> done | unknown, and unknown -> claimed for idempotent tools
  */
 
 export interface DecisionVerdict {
   readonly approved: boolean;
   readonly by: string;
-  /** Absent if nobody verified who decides. */
-  readonly principal?: Principal;
+  readonly principal: Principal;
   readonly from: string;
   readonly reason?: string;
   readonly modifiedParams?: ToolParameters;
@@ -25,21 +24,44 @@ export interface DecisionVerdict {
 }
 
 /** A person decided. `now` may be a second old, so `at` is kept before the deadline that the store checks. */
-export function withDecision(row: ApprovalRow, verdict: DecisionVerdict, now: number): ApprovalRow {
+export function withDecision(
+  row: ApprovalRow,
+  verdict: DecisionVerdict,
+  now: number,
+  { decidedBy = verdict.by, deciders = [verdict.principal] }: Partial<Deciders> = {},
+): ApprovalRow {
   const { approved, by, principal, from, reason, modifiedParams, digest } = verdict;
+  const verified = deciders.filter(isVerified);
   const at = iso(Math.min(now, row.expiresAt.getTime() - 1));
   const decision: StoredDecision = {
     at,
-    by,
+    by: decidedBy,
     ...(!approved && { cause: 'human' }),
     ...(reason !== undefined && { reason }),
     ...(modifiedParams !== undefined && { modifiedParams }),
     ...(digest !== undefined && { digest }),
-    ...(principal && { deciders: [principal] }),
+    ...(verified.length > 0 && { deciders: verified }),
   };
   const type = approved ? 'approved' : 'rejected';
-  const event = { type, at, by, from, ...(!approved && { as: 'human' }), ...(principal && { principal }) } as const;
+  const event = { type, at, by, from, ...(!approved && { as: 'human' }), ...principalOf(principal) } as const;
   return next(row, { status: type }, { decision }, event);
+}
+
+/** Those whose votes are a decision, and their names. */
+interface Deciders {
+  readonly decidedBy: string;
+  readonly deciders: readonly Principal[];
+}
+
+/** A person voted, and the rule requires more votes. `votes` are those that count from now on. */
+export function withVote(row: ApprovalRow, votes: readonly StoredVote[], vote: StoredVote): ApprovalRow {
+  const { at, by, from, approved, principal } = vote;
+  const as = approved ? 'approve' : 'reject';
+  return next(row, {}, { votes }, { type: 'voted', at, by, from, as, ...principalOf(principal) });
+}
+
+function principalOf(principal: Principal): Pick<ApprovalEvent, 'principal'> {
+  return isVerified(principal) ? { principal } : {};
 }
 
 /** When an approved call may no longer be claimed, in milliseconds since 1970 by the store's clock. */

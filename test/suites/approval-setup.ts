@@ -6,6 +6,7 @@ import { decide, type SignalOptions, type SignalResult } from '../../core/approv
 import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { CallOutcome } from '../../core/approval/outcome.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
+import type { StoredRule } from '../../core/approval/rule.ts';
 import { ApprovalService, type RequestRow } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
 import type { HumanInLoop } from '../../core/tool/human-in-loop.ts';
@@ -25,12 +26,14 @@ export interface ApprovalProcess {
 export async function openApprovalProcess(
   backend: StorageBackend,
   kernel: Kernel = new Kernel(),
+  rules: readonly StoredRule[] = [],
 ): Promise<ApprovalProcess> {
   const warnings: string[] = [];
   const service = await ApprovalService.open({
     backend,
     hooks: kernel.hooks,
     owner: OWNER,
+    rules,
     warn: (message) => warnings.push(message),
   });
   return { service, kernel, warnings };
@@ -142,9 +145,10 @@ export function reject(
   { service }: ApprovalProcess,
   { requestId, executionId }: Pick<ApprovalRequest, 'requestId' | 'executionId'>,
   reason?: string,
+  options: SignalOptions = { actor: 'ann' },
 ): Promise<SignalResult> {
   const payload = { requestId, ...(reason !== undefined && { reason }) };
-  return decide(service, { executionId, signal: 'reject', payload }, { actor: 'ann' });
+  return decide(service, { executionId, signal: 'reject', payload }, options);
 }
 
 export async function readRow(

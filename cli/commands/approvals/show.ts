@@ -10,6 +10,7 @@ import {
   statusText,
   timeLeft,
   unattendedLines,
+  voteLines,
 } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { columnsOf } from '../../output.ts';
@@ -37,6 +38,7 @@ export default class ApprovalsShow extends ApprovalsCommand {
     const after = [
       `status     ${status}`,
       ...unattendedLines(record),
+      ...voteLines(record),
       ...decisionLines(record),
       ...historyLines(record).map((line) => `  ${line}`),
     ];

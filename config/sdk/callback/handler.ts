@@ -102,10 +102,9 @@ async function respond(
   if (body === 'too large') throw TOO_LARGE;
   if (body === 'too slow') throw TOO_SLOW;
   if (isForm(request)) return respondToForm(context, row, claims, request, parseForm(body));
-  return jsonResponse(
-    200,
-    await decide(approvals, signalFor(requestId, jsonDecision(request, body)), deciderOf(request), row),
-  );
+  const result = await decide(approvals, signalFor(requestId, jsonDecision(request, body)), deciderOf(request), row);
+  // A vote was accepted; the request is not decided.
+  return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
 }
 
 /** Who decides: the owner of a token in `Authorization: Bearer`. Any other authorization is for what is in front of this server. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SignalResult } from '../../../core/approval/decide.ts';
 import { unattendedText } from '../../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../../core/approval/request.ts';
+import { roleText } from '../../../core/approval/rule.ts';
 import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../core/display/json.ts';
 import { displayText } from '../../../core/display/text.ts';
@@ -54,7 +55,7 @@ export function decisionPage(
 <pre>${lines(jsonLines(parameters, DEFAULT_WIDTH))}</pre>
 ${warnings.length === 0 ? '' : `<pre class="warnings">${lines(warnings)}</pre>\n`}<form method="post">
 <input type="hidden" name="view" value="${escapeHtml(view)}">
-<p class="question">${escapeHtml(question)}</p>${unattendedNotice(context.request)}
+<p class="question">${escapeHtml(question)}</p>${ruleNotice(context.request)}${unattendedNotice(context.request)}
 <p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
 <p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
 <button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button>
@@ -73,8 +74,22 @@ export function closedPage(context: PageContext & { readonly request: ApprovalRe
 /** The response to a decision. */
 export function decidedPage(context: PageContext, result: SignalResult): string {
   const { status, decidedAt } = result;
+  if (status === 'waiting') {
+    const text = `Your vote was stored at ${decidedAt}. Missing: ${roleText(result.missing ?? [])}.`;
+    return page('The request is waiting', `<p>${escapeHtml(displayText(text))}</p>\n${requestFacts(context)}`);
+  }
   const decided = `<p>Decided at ${escapeHtml(decidedAt)}.</p>${unattendedNotice(result)}`;
   return page(`The request is ${status}`, `${decided}\n${requestFacts(context)}`);
+}
+
+/** Who must approve, and that this page does not know who the person is. */
+function ruleNotice({ rule, missing = [] }: ApprovalRecord): string {
+  if (!rule) return '';
+  const needed = `Approvals that are missing: ${roleText(missing)}.`;
+  const text = rule.unverified
+    ? needed
+    : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
+  return `\n<p>${escapeHtml(displayText(text))}</p>`;
 }
 
 function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSince'>): string {

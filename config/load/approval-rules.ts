@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto';
+import { type Condition, type Scalar, type StoredRule, unsatisfiable } from '../../core/approval/rule.ts';
+import { canonicalJson } from '../../core/json.ts';
+import { nearest } from '../../core/nearest.ts';
+import { type Path, type Problem, type Shape, shapeProblems } from '../../core/validate-shape.ts';
+import type { ApprovalRuleConfig, ApprovalsConfig } from '../define.ts';
+
+const SCALAR: Shape = { either: ['string', { either: ['number', 'boolean'] }] };
+const CONDITION: Shape = {
+  properties: {
+    eq: SCALAR,
+    ne: SCALAR,
+    in: { list: SCALAR },
+    gt: 'number',
+    gte: 'number',
+    lt: 'number',
+    lte: 'number',
+    exists: 'boolean',
+  },
+};
+const NAMES: Shape = { either: ['string', { list: 'string' }] };
+const ROLES: Shape = { map: { list: 'string' } };
+const RULES: Shape = {
+  list: {
+    properties: {
+      match: {
+        properties: { tool: NAMES, agent: NAMES, where: { map: { either: [SCALAR, CONDITION] } } },
+      },
+      approve: { list: { properties: { role: 'string', count: 'number' }, required: ['role'] } },
+      deny: 'number',
+      not: { list: 'string' },
+      reason: { oneOf: ['approve', 'reject', 'always'] },
+      unverified: 'boolean',
+      expires: 'string',
+    },
+    required: ['approve'],
+  },
+};
+
+const MAX_COUNT = 50;
+const VERSION_LENGTH = 12;
+const MIN_TIMEOUT_MS = 1_000;
+const MAX_TIMEOUT_MS = 31_536_000_000;
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+interface CompiledRules {
+  readonly rules: readonly StoredRule[];
+  readonly problems: readonly Problem[];
+}
+
+/** The rules of a configuration as requests store them, and everything that is wrong with them. */
+export function compileRules({ roles = {}, rules = [] }: Pick<ApprovalsConfig, 'roles' | 'rules'>): CompiledRules {
+  const problems = [...shapeProblems(roles, ROLES, ['roles']), ...shapeProblems(rules, RULES, ['rules'])];
+  if (problems.length > 0) return { rules: [], problems };
+  for (const [role, members] of Object.entries(roles)) {
+    if (members.length === 0) problems.push({ path: ['roles', role], text: 'has no members' });
+    problems.push(...memberProblems(members, ['roles', role]));
+  }
+  const compiled = rules.map((rule, index) => compileRule(rule, roles, ['rules', index], problems));
+  if (problems.length > 0) return { rules: [], problems };
+  const versioned = compiled.map((rule): StoredRule => ({ version: versionOf(rule), ...rule }));
+  for (const [index, rule] of versioned.entries()) {
+    const why = unsatisfiable(rule);
+    if (why !== undefined)
+      problems.push({ path: ['rules', index], text: `can never be satisfied. ${why.replace(/\.$/, '')}` });
+  }
+  return { rules: problems.length > 0 ? [] : versioned, problems };
+}
+
+function versionOf(rule: Omit<StoredRule, 'version'>): string {
+  return createHash('sha256').update(canonicalJson(rule)).digest('hex').slice(0, VERSION_LENGTH);
+}
+
+function compileRule(
+  config: ApprovalRuleConfig,
+  roles: Readonly<Record<string, readonly string[]>>,
+  path: Path,
+  problems: Problem[],
+): Omit<StoredRule, 'version'> {
+  const { match = {}, approve, deny = 1, not = [], reason, unverified, expires } = config;
+  const add = (key: Path, text: string) => problems.push({ path: [...path, ...key], text });
+  if (approve.length === 0) add(['approve'], 'is empty');
+  for (const [index, { role, count = 1 }] of approve.entries()) {
+    if (!Object.hasOwn(roles, role)) {
+      const near = nearest(role, Object.keys(roles));
+      add(
+        ['approve', index, 'role'],
+        `is not a role; ${near ? `did you mean "${near}"?` : 'add it to approvals.roles'}`,
+      );
+    }
+    if (approve.findIndex((one) => one.role === role) < index) add(['approve', index, 'role'], 'occurs twice');
+    if (!isCount(count)) add(['approve', index, 'count'], `is not a whole number from 1 to ${MAX_COUNT}`);
+  }
+  if (!isCount(deny)) add(['deny'], `is not a whole number from 1 to ${MAX_COUNT}`);
+  problems.push(
+    ...memberProblems(
+      not.filter((one) => one !== 'requester'),
+      [...path, 'not'],
+      ' or requester',
+    ),
+  );
+  const tools = namesOf(match.tool);
+  const agents = namesOf(match.agent);
+  for (const [key, names] of Object.entries({ tool: tools, agent: agents })) {
+    if (names?.length === 0 || names?.includes('')) add(['match', key], 'is empty');
+  }
+  const where = match.where && compileWhere(match.where, [...path, 'match', 'where'], problems);
+  const timeoutMs = expires === undefined ? undefined : parseDuration(expires);
+  if (expires !== undefined && timeoutMs === undefined) {
+    add(['expires'], 'is not a duration from 1s to 52w, such as 30m, 4h or 2d');
+  }
+  return {
+    approve: approve.map(({ role, count = 1 }) => ({ role, count, members: [...(roles[role] ?? [])] })),
+    deny,
+    ...(tools && { tools }),
+    ...(agents && { agents }),
+    ...(where && { where }),
+    ...(not.length > 0 && { not: [...not] }),
+    ...(reason !== undefined && { reason }),
+    ...(unverified === true && { unverified }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
+}
+
+function memberProblems(members: readonly string[], path: Path, or = ''): Problem[] {
+  return [...members.entries()]
+    .filter(([, member]) => !/^(user|group):\S(.*\S)?$/.test(member))
+    .map(([index]) => ({ path: [...path, index], text: `is not user:<id> or group:<name>${or}` }));
+}
+
+function compileWhere(
+  where: NonNullable<NonNullable<ApprovalRuleConfig['match']>['where']>,
+  path: Path,
+  problems: Problem[],
+): Readonly<Record<string, Condition>> | undefined {
+  const conditions = Object.entries(where).map(([name, value]): [string, Condition] => {
+    const condition: Condition = typeof value === 'object' ? value : { eq: value };
+    const given = Object.entries(condition).filter(([, operand]) => operand !== undefined);
+    if (given.length === 0) problems.push({ path: [...path, name], text: 'compares with nothing' });
+    for (const [key, operand] of given) {
+      const operands = (Array.isArray(operand) ? operand : [operand]) as readonly Scalar[];
+      if (operands.length === 0) problems.push({ path: [...path, name, key], text: 'is empty' });
+      if (operands.some((one) => typeof one === 'number' && !Number.isFinite(one)))
+        problems.push({ path: [...path, name, key], text: 'is not a finite number' });
+    }
+    return [name, Object.fromEntries(given)];
+  });
+  if (conditions.length === 0) problems.push({ path, text: 'is empty' });
+  return Object.fromEntries(conditions);
+}
+
+const isCount = (count: number): boolean => Number.isInteger(count) && count >= 1 && count <= MAX_COUNT;
+
+function namesOf(names: string | readonly string[] | undefined): readonly string[] | undefined {
+  return typeof names === 'string' ? [names] : names;
+}
+
+function parseDuration(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d{1,5})([smhdw])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
+  return ms >= MIN_TIMEOUT_MS && ms <= MAX_TIMEOUT_MS ? ms : undefined;
+}

@@ -1,0 +1,125 @@
+import { effectiveParameters } from './approved-parameters.ts';
+import type { Principal } from './principal.ts';
+import { firstMatch, missingRoles, personKey, type RoleCount, type StoredRule, whyNotAllowed } from './rule.ts';
+import type { ApprovalRow, StoredVote } from './schema.ts';
+import { type DecisionVerdict, withDecision, withVote } from './state.ts';
+
+/** What becomes of a request by one decision. */
+export type AppliedDecision =
+  /** The row to store: with a vote more, or decided. */
+  | { readonly next: ApprovalRow; readonly isFinal: boolean }
+  /** The person has decided so before. */
+  | { readonly unchanged: true }
+  | { readonly refused: 'decision_refused' | 'decision_invalid' | 'parameters_too_large'; readonly why: string };
+
+/** The largest votes of a request, in bytes of JSON: some stores limit a row to 400 KB. */
+const MAX_VOTES_BYTES = 64 * 1024;
+
+/**
+ * Applies a decision to a request that waits: the votes, the rule and the decision are the next state. Pure, and the only
+ * place that decides, for every way in: the callback, the broker, the command line and signals.
+ */
+export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: number): AppliedDecision {
+  const { body } = row;
+  const why = otherRule(row, verdict);
+  if (why !== undefined) return { refused: 'decision_refused', why };
+  const rule = ruleOf(row);
+  if (!rule) return { next: withDecision(row, verdict, now), isFinal: true };
+  const { approved, principal, reason } = verdict;
+  const excluded = whyNotAllowed(rule, excludedBy(row), principal);
+  if (excluded !== undefined) return { refused: 'decision_refused', why: excluded };
+  if (needsReason(rule, approved) && !reason?.trim()) {
+    return { refused: 'decision_invalid', why: 'The rule of the request requires a reason.' };
+  }
+  const vote = toVote(row, verdict, now);
+  const earlier = body.votes ?? [];
+  const key = personKey(principal);
+  const own = earlier.find((one) => personKey(one.principal) === key);
+  if (own && own.approved === approved && own.digest === vote.digest) return { unchanged: true };
+  const votes = [...earlier.filter((one) => one !== own), vote];
+  const counted = votes.filter((one) => one.approved === approved && (!approved || one.digest === vote.digest));
+  const voters = counted.map((one) => one.principal);
+  const isFinal = approved ? missingRoles(rule, voters).length === 0 : voters.length >= rule.deny;
+  if (Buffer.byteLength(JSON.stringify(votes)) > MAX_VOTES_BYTES) {
+    return {
+      refused: 'parameters_too_large',
+      why: 'The votes of the request have no room for more changes or reasons.',
+    };
+  }
+  if (!isFinal) return { next: withVote(row, votes, vote), isFinal };
+  const decidedBy = counted.map((one) => one.by).join(', ');
+  const voted = { ...row, body: { ...body, votes } };
+  return { next: withDecision(voted, verdict, now, { decidedBy, deciders: voters }), isFinal };
+}
+
+/** The rule of a request, as it was when the request was made. */
+export function ruleOf({ body: { rules } }: ApprovalRow): StoredRule | undefined {
+  return rules?.at === undefined ? undefined : rules.list[rules.at];
+}
+
+/** Whether an approved request has the votes that its rule requires: an earlier version of the SDK does not know rules. */
+export function hasQuorum(row: ApprovalRow): boolean {
+  const { body } = row;
+  const { rules, decision, digest } = body;
+  if (rules?.at === undefined) return true;
+  const rule = ruleOf(row);
+  return rule !== undefined && missingRoles(rule, votersFor(row, rule, decision?.digest ?? digest)).length === 0;
+}
+
+/** Whose approvals a waiting request lacks for the call that the last approval was for, or for the one that was made. */
+export function missingApprovals(row: ApprovalRow): readonly RoleCount[] | undefined {
+  const rule = row.status === 'waiting' ? ruleOf(row) : undefined;
+  return rule && missingRoles(rule, votersFor(row, rule, currentDigest(row)));
+}
+
+/** The call that a request is about: as it was decided, else as the last approval would change it. */
+export function currentDigest({ body: { votes = [], decision, digest } }: ApprovalRow): string {
+  return decision?.digest ?? votes.findLast(({ approved }) => approved)?.digest ?? digest;
+}
+
+/** One person each, whatever is stored. */
+function votersFor(row: ApprovalRow, rule: StoredRule, digest: string): readonly Principal[] {
+  const voters = new Map<string, Principal>();
+  for (const { approved, digest: votedFor, principal } of row.body.votes ?? []) {
+    if (!approved || votedFor !== digest || whyNotAllowed(rule, excludedBy(row), principal) !== undefined) continue;
+    voters.set(personKey(principal), principal);
+  }
+  return [...voters.values()];
+}
+
+const excludedBy = ({ agentTag, body: { requester } }: ApprovalRow) => ({
+  agentTag,
+  ...(requester !== undefined && { requester }),
+});
+
+/** Why changed parameters cannot be decided under the rule of the request: they are for other people to decide. */
+function otherRule({ body }: ApprovalRow, { modifiedParams }: DecisionVerdict): string | undefined {
+  const { rules, parameters } = body;
+  if (!rules || modifiedParams === undefined) return undefined;
+  const found = firstMatch(
+    rules.list,
+    effectiveParameters({ parameters, decision: { at: '', by: '', modifiedParams } }),
+  );
+  if ('problem' in found) return found.problem;
+  if (found.at === undefined || found.at === rules.at) return undefined;
+  return 'Another rule applies to the changed parameters. Reject the request, and let the agent make the call so.';
+}
+
+function needsReason({ reason }: StoredRule, approved: boolean): boolean {
+  return reason === 'always' || reason === (approved ? 'approve' : 'reject');
+}
+
+function toVote({ body, expiresAt }: ApprovalRow, verdict: DecisionVerdict, now: number): StoredVote {
+  const { approved, by, principal, from, reason, modifiedParams, digest } = verdict;
+  return {
+    // As the time of a decision, before the deadline that the store checks.
+    at: new Date(Math.min(now, expiresAt.getTime() - 1)).toISOString(),
+    by,
+    principal,
+    from,
+    approved,
+    digest: digest ?? body.digest,
+    ...(modifiedParams !== undefined && { modifiedParams }),
+    ...(reason !== undefined && { reason }),
+  };
+}

@@ -1,0 +1,265 @@
+import type { ToolParameters } from '../tool/parameters.ts';
+import type { Tool } from '../tool/tool.ts';
+import { isVerified, type Principal } from './principal.ts';
+
+/*
+ * Who may decide a request: a rule of `approvals.rules`. The first one that matches a call is stored with its request, with
+ * the members of its roles, so that a later change of the configuration changes nothing for the request.
+ */
+
+/** A role with the number of people of that role. @experimental */
+export interface RoleCount {
+  readonly role: string;
+  readonly count: number;
+}
+
+/** When a reason is required. @experimental */
+export type ReasonRequired = 'approve' | 'reject' | 'always';
+
+/** A rule of a request, for people. @experimental */
+export interface ApprovalRule {
+  /** The beginning of the digest of the rule: another text is another version. */
+  readonly version: string;
+  /** The approvals that are needed, each by another person. */
+  readonly approve: readonly RoleCount[];
+  /** The number of rejections that reject the request. */
+  readonly deny: number;
+  readonly not?: readonly string[];
+  readonly reason?: ReasonRequired;
+  /** Unverified people count, all of them together as one. */
+  readonly unverified?: true;
+}
+
+/** A rule as a request stores it. */
+export interface StoredRule extends Omit<ApprovalRule, 'approve'> {
+  readonly approve: readonly StoredRole[];
+  /** Absent: for every tool. */
+  readonly tools?: readonly string[];
+  readonly agents?: readonly string[];
+  readonly where?: Conditions;
+  /** The time to decide, in place of the agent's. */
+  readonly timeoutMs?: number;
+}
+
+interface StoredRole extends RoleCount {
+  /** `user:<id>` and `group:<name>`. */
+  readonly members: readonly string[];
+}
+
+/** The rules that could apply to the tool and the agent of a request, and the first that matched its parameters. */
+export interface StoredRules {
+  readonly list: readonly StoredRule[];
+  /** Index in the list; absent if the parameters match no rule. */
+  readonly at?: number;
+}
+
+export type Scalar = string | number | boolean;
+
+/** A comparison of a parameter. A value of another type is an error, never a rule that does not match. @experimental */
+export interface Condition {
+  readonly eq?: Scalar | undefined;
+  readonly ne?: Scalar | undefined;
+  readonly in?: readonly Scalar[] | undefined;
+  readonly gt?: number | undefined;
+  readonly gte?: number | undefined;
+  readonly lt?: number | undefined;
+  readonly lte?: number | undefined;
+  /** Whether the call has the parameter. */
+  readonly exists?: boolean | undefined;
+}
+
+type Conditions = Readonly<Record<string, Condition>>;
+
+/** The rules for a call, or why one of them cannot be applied to it. Undefined without a rule for its tool. */
+export function rulesForCall(
+  rules: readonly StoredRule[],
+  {
+    agentTag,
+    tool,
+    parameters,
+  }: { readonly agentTag: string; readonly tool: Tool; readonly parameters: ToolParameters },
+): StoredRules | { readonly problem: string } | undefined {
+  const list: StoredRule[] = [];
+  for (const rule of rules) {
+    if (rule.tools && !rule.tools.includes(tool.tag)) continue;
+    if (rule.agents && !rule.agents.includes(agentTag)) continue;
+    const unknown = rule.tools && Object.keys(rule.where ?? {}).find((name) => !hasParameter(tool, name));
+    if (unknown !== undefined) {
+      return { problem: `The rule ${rule.version} compares "${unknown}", which the tool "${tool.tag}" does not have.` };
+    }
+    list.push(rule);
+    // No later rule can be the first that matches.
+    if (!rule.where) break;
+  }
+  if (list.length === 0) return undefined;
+  const found = firstMatch(list, parameters);
+  if ('problem' in found) return found;
+  return { list, ...(found.at !== undefined && { at: found.at }) };
+}
+
+function hasParameter({ schema }: Tool, name: string): boolean {
+  const { properties } = schema;
+  const isListed = typeof properties === 'object' && properties !== null && Object.hasOwn(properties, name);
+  return isListed || (schema.additionalProperties !== undefined && schema.additionalProperties !== false);
+}
+
+/** The index of the first rule that matches the parameters. */
+export function firstMatch(
+  list: readonly StoredRule[],
+  parameters: ToolParameters,
+): { readonly at: number | undefined } | { readonly problem: string } {
+  for (const [at, { version, where = {} }] of list.entries()) {
+    let matches = true;
+    for (const [name, condition] of Object.entries(where)) {
+      const value = Object.hasOwn(parameters, name) ? (parameters[name] ?? undefined) : undefined;
+      const result = holds(condition, value);
+      if (result === 'other type') {
+        return { problem: `The rule ${version} compares "${name}" with a value of another type.` };
+      }
+      matches &&= result;
+    }
+    if (matches) return { at };
+  }
+  return { at: undefined };
+}
+
+/** Whether every comparison of a condition is true of a value; undefined is a parameter that is absent or null. */
+function holds(condition: Condition, value: unknown): boolean | 'other type' {
+  let all = true;
+  for (const [name, operand] of Object.entries(condition) as [keyof Condition, Scalar | readonly Scalar[]][]) {
+    if (operand === undefined) continue;
+    if (name === 'exists') {
+      all &&= (value !== undefined) === operand;
+    } else if (value === undefined) {
+      all &&= name === 'ne';
+    } else {
+      const operands = Array.isArray(operand) ? (operand as readonly Scalar[]) : [operand as Scalar];
+      if (operands.some((one) => typeof one !== typeof value)) return 'other type';
+      all &&= COMPARE[name](value as never, operands as never);
+    }
+  }
+  return all;
+}
+
+const COMPARE: Readonly<
+  Record<Exclude<keyof Condition, 'exists'>, (value: never, operands: readonly never[]) => boolean>
+> = {
+  eq: (value, [operand]) => value === operand,
+  ne: (value, [operand]) => value !== operand,
+  in: (value, operands) => operands.includes(value),
+  gt: (value: number, [operand]: readonly number[]) => value > (operand ?? Number.NaN),
+  gte: (value: number, [operand]: readonly number[]) => value >= (operand ?? Number.NaN),
+  lt: (value: number, [operand]: readonly number[]) => value < (operand ?? Number.NaN),
+  lte: (value: number, [operand]: readonly number[]) => value <= (operand ?? Number.NaN),
+};
+
+/** The people of one request who never count. */
+export interface Excluded {
+  readonly agentTag: string;
+  readonly requester?: string;
+}
+
+/** Why a person may not decide; undefined if they may. */
+export function whyNotAllowed(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
+  if (!isVerified(principal) && !rule.unverified) {
+    return 'Its rule counts only people who were verified, and nobody verified who decides.';
+  }
+  const id = foldedId(principal.id);
+  if (id.startsWith('agent:') || id === foldedId(excluded.agentTag)) return 'An agent cannot decide.';
+  if (excluded.requester !== undefined && id === foldedId(excluded.requester)) {
+    return 'The person who made the request cannot decide it.';
+  }
+  if (isExcluded(rule.not, principal)) return 'Its rule excludes this person.';
+  if (rolesOf(rule, principal).length > 0) return undefined;
+  return `Its rule lets only ${rule.approve.map(({ role }) => role).join(', ')} decide.`;
+}
+
+/** The indexes of the roles that a person has. Nobody knows the roles of an unverified one. */
+function rolesOf({ approve }: StoredRule, principal: Principal): number[] {
+  return approve.flatMap(({ members }, at) => (!isVerified(principal) || isListed(members, principal) ? [at] : []));
+}
+
+/** Compares without regard to case: who is excluded must not come back with another spelling. */
+function isExcluded(not: readonly string[] = [], { id, groups }: Principal): boolean {
+  const names = [`user:${id}`, ...groups.map((group) => `group:${group}`)].map(foldedId);
+  return not.some((one) => names.includes(foldedId(one)));
+}
+
+function isListed(members: readonly string[], { id, groups }: Principal): boolean {
+  return members.includes(`user:${id}`) || groups.some((group) => members.includes(`group:${group}`));
+}
+
+/**
+ * Two principals with one key are one person. Ids that differ in case only are, or one person could
+ * count twice. All unverified people are one.
+ */
+export function personKey(principal: Principal): string {
+  return isVerified(principal) ? foldedId(principal.id) : '';
+}
+
+const foldedId = (id: string): string => id.normalize('NFKC').toLowerCase();
+
+/** The approvals that are missing if these people approve: each counts for one role, so that as many as possible count. */
+export function missingRoles(rule: StoredRule, people: readonly Principal[]): RoleCount[] {
+  return unfilled(
+    rule,
+    people.map((person) => rolesOf(rule, person)),
+  );
+}
+
+/** A maximum matching of people to the places of the roles. */
+function unfilled({ approve }: StoredRule, choices: readonly (readonly number[])[]): RoleCount[] {
+  const placed = approve.map((): number[] => []);
+  const place = (person: number, tried: Set<number>): boolean => {
+    for (const role of choices[person] ?? []) {
+      if (tried.has(role)) continue;
+      tried.add(role);
+      const inRole = placed[role] ?? [];
+      if (inRole.length < (approve[role]?.count ?? 0)) {
+        inRole.push(person);
+        return true;
+      }
+      const moved = inRole.findIndex((other) => place(other, tried));
+      if (moved < 0) continue;
+      inRole[moved] = person;
+      return true;
+    }
+    return false;
+  };
+  for (const person of choices.keys()) place(person, new Set());
+  return approve.flatMap(({ role, count }, at) => {
+    const left = count - (placed[at]?.length ?? 0);
+    return left > 0 ? [{ role, count: left }] : [];
+  });
+}
+
+/**
+ * What is missing even if everybody decides whom the rule names. A group may have any number of members; people who are
+ * named count once.
+ */
+export function unsatisfiable(rule: StoredRule, excluded?: Excluded): string | undefined {
+  const none: Excluded = { agentTag: '' };
+  const named = new Map<string, Principal>();
+  for (const member of rule.approve.flatMap(({ members }) => members)) {
+    if (!member.startsWith('user:')) continue;
+    const person: Principal = { id: member.slice('user:'.length), groups: [], verifiedBy: 'token' };
+    if (whyNotAllowed(rule, excluded ?? none, person) === undefined) named.set(personKey(person), person);
+  }
+  const people = [...named.values()];
+  if (rule.unverified) people.push({ id: '', groups: [], verifiedBy: 'nobody' });
+  const isOpen = (members: readonly string[]) =>
+    members.some((member) => member.startsWith('group:') && !rule.not?.includes(member));
+  const open = rule.approve.flatMap(({ members }, at) => (isOpen(members) ? [at] : []));
+  const choices = people.map((person) => rolesOf(rule, person));
+  for (const at of open) choices.push(...Array.from({ length: rule.approve[at]?.count ?? 0 }, () => [at]));
+  const missing = unfilled(rule, choices);
+  if (missing.length > 0) return `No person is left for ${roleText(missing)}.`;
+  if (open.length === 0 && people.length < rule.deny)
+    return `${rule.deny} people must reject, and it names ${people.length}.`;
+  return undefined;
+}
+
+/** `2 of finance, 1 of ops` */
+export function roleText(roles: readonly RoleCount[]): string {
+  return roles.map(({ role, count }) => `${count} of ${role}`).join(', ');
+}

@@ -1,0 +1,276 @@
+import * as assert from 'node:assert/strict';
+import { compileRules } from '../config/load/approval-rules.ts';
+import { assertConfig } from '../config/load/validate.ts';
+import { hasQuorum } from '../core/approval/apply-decision.ts';
+import { withDecision } from '../core/approval/state.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { test } from './kit/test.ts';
+import {
+  approve,
+  Bank,
+  compileTestTools,
+  createGate,
+  openApprovalProcess,
+  readRow,
+  refund,
+  reject,
+  startCall,
+} from './suites/approval-setup.ts';
+import { expectError } from './suites/expect-error.ts';
+import { withGate } from './suites/gate-client.ts';
+
+// Which rules a configuration may have, which one applies to a call, and what becomes of its request.
+
+const roles = { finance: ['group:finance'], pair: ['user:ann', 'user:bo'], ops: ['user:bo', 'user:cy'] } as const;
+const person = (id: string, ...groups: string[]) => ({ principal: { id, groups } });
+const [ann, bo, cy] = [person('ann', 'finance'), person('bo', 'finance'), person('cy', 'finance')] as const;
+
+function compiled(...rules: Parameters<typeof compileRules>[0]['rules'] & object) {
+  const { rules: found, problems } = compileRules({ roles, rules });
+  assert.deepEqual(problems, []);
+  return found;
+}
+
+async function withRules(
+  rules: ReturnType<typeof compiled>,
+  body: (fixture: {
+    app: Awaited<ReturnType<typeof openApprovalProcess>>;
+    bank: Bank;
+    store: MemoryStore;
+    gate: ReturnType<typeof createGate>;
+  }) => Promise<void>,
+): Promise<void> {
+  const store = new MemoryStore();
+  const app = await openApprovalProcess(store, undefined, rules);
+  const bank = new Bank();
+  try {
+    await body({ app, bank, store, gate: createGate(app, compileTestTools(bank.tool())) });
+  } finally {
+    await app.service.close();
+  }
+}
+
+test('a configuration with a rule that is misspelt or that nobody can satisfy is rejected', () => {
+  const problemsOf = (rule: object, all: object = roles) => {
+    try {
+      assertConfig({ approvals: { roles: all, rules: [rule] } });
+    } catch (error) {
+      return (error as { details: { problems: string[] } }).details.problems.join(' ');
+    }
+    return 'none';
+  };
+  const two = [{ role: 'pair', count: 2 }];
+  for (const [rule, why] of [
+    [{ approve: [{ role: 'finance', count: 2 }] }, /^none$/],
+    [{ approve: two }, /^none$/],
+    [{}, /rules\[0\]\.approve: is missing/],
+    [{ approve: [] }, /approve: is empty/],
+    [{ approve: [{ role: 'finanec' }] }, /approve\[0\]\.role: is not a role; did you mean "finance"/],
+    [{ approve: [{ role: 'finance', count: 0 }] }, /count: is not a whole number/],
+    [{ approve: [{ role: 'pair' }, { role: 'pair' }] }, /occurs twice/],
+    [{ approve: [{ role: 'pair', count: 3 }] }, /can never be satisfied\. No person is left for 1 of pair/],
+    // Bo is the only one who could be both.
+    [
+      {
+        approve: [
+          { role: 'pair', count: 2 },
+          { role: 'ops', count: 2 },
+        ],
+      },
+      /can never be satisfied/,
+    ],
+    [
+      {
+        approve: [
+          { role: 'pair', count: 2 },
+          { role: 'ops', count: 1 },
+        ],
+      },
+      /^none$/,
+    ],
+    [{ approve: two, not: ['user:ANN'] }, /can never be satisfied/],
+    [{ approve: two, unverified: true, not: ['user:ann'] }, /^none$/],
+    [{ approve: [{ role: 'finance' }], not: ['group:finance'] }, /can never be satisfied/],
+    [{ approve: two, deny: 3 }, /can never be satisfied\. 3 people must reject/],
+    [{ approve: two, not: ['ann'] }, /not\[0\]: is not user:<id> or group:<name> or requester/],
+    [{ approve: two, reason: 'sometimes' }, /reason/],
+    [{ approve: two, expires: '4 hours' }, /expires: is not a duration/],
+    [{ approve: two, expires: '0s' }, /expires: is not a duration/],
+    [{ approve: two, match: { tools: 'refund' } }, /match\.tools.*did you mean "tool"/],
+    [{ approve: two, match: { tool: [] } }, /match\.tool: is empty/],
+    [{ approve: two, match: { where: {} } }, /where: is empty/],
+    [{ approve: two, match: { where: { amount: { above: 5 } } } }, /above/],
+    [{ approve: two, match: { where: { amount: { gt: '5' } } } }, /gt/],
+    [{ approve: two, match: { where: { amount: { gt: Number.NaN } } } }, /not a finite number/],
+    [{ approve: two, match: { where: { amount: {} } } }, /compares with nothing/],
+    [{ approve: two, match: { where: { amount: { in: [] } } } }, /in: is empty/],
+  ] as const) {
+    assert.match(problemsOf(rule), why);
+  }
+  assert.match(problemsOf({ approve: two }, { pair: ['ann'] }), /roles\.pair\[0\]: is not user:<id> or group:<name>/);
+  assert.match(problemsOf({ approve: two }, { pair: [] }), /roles\.pair: has no members/);
+});
+
+test('the first rule that matches applies: by tool, agent and typed comparisons', async () => {
+  const rules = compiled(
+    { match: { tool: 'wire' }, approve: [{ role: 'ops' }], reason: 'always' },
+    { match: { tool: ['refund'], agent: 'other' }, approve: [{ role: 'ops' }] },
+    {
+      match: { tool: 'refund', where: { amount: { gte: 100, lt: 500 }, currency: 'EUR' } },
+      approve: [{ role: 'pair' }],
+    },
+    { match: { where: { amount: { in: [7, 8] } } }, approve: [{ role: 'ops', count: 2 }] },
+    {
+      match: { tool: 'refund', where: { amount: { gte: 500 } } },
+      approve: [{ role: 'finance', count: 2 }],
+      expires: '4h',
+    },
+  );
+  await withRules(rules, async ({ app, gate }) => {
+    const ruleFor = async (amount: number, currency = 'EUR') => {
+      const { request } = await startCall(gate, refund({ order: '1', amount, currency }));
+      const { record } = await readRow(app, request);
+      const { rules, timeoutMs } = record.body;
+      const found = rules?.at === undefined ? undefined : rules.list[rules.at];
+      return [found?.approve.map(({ role, count }) => `${count} ${role}`).join(), timeoutMs];
+    };
+    assert.deepEqual(await ruleFor(100), ['1 pair', 60_000]);
+    assert.deepEqual(await ruleFor(100, 'USD'), [undefined, 60_000]);
+    assert.deepEqual(await ruleFor(99), [undefined, 60_000]);
+    assert.deepEqual(await ruleFor(7), ['2 ops', 60_000]);
+    assert.deepEqual(await ruleFor(500), ['2 finance', 14_400_000]);
+  });
+});
+
+test('without a rule for the tool nothing is stored, and one unverified decision is enough', () =>
+  withRules(compiled({ match: { tool: 'wire' }, approve: [{ role: 'ops' }] }), async ({ app, gate }) => {
+    const { request, outcome } = await startCall(gate, refund());
+    const result = await approve(app, request);
+    assert.deepEqual(Object.keys(result), ['requestId', 'executionId', 'status', 'decidedAt']);
+    assert.equal((await outcome).status, 'completed');
+    const { body } = (await readRow(app, request)).record;
+    for (const name of ['rules', 'votes', 'requester']) assert.ok(!(name in body), name);
+  }));
+
+test('a rule that compares what the tool does not have, or another type, refuses the call and warns', async () => {
+  for (const where of [{ ammount: { gt: 5 } }, { order: { gt: 5 } }, { amount: { eq: 'five' } }]) {
+    await withRules(
+      compiled({ match: { tool: 'refund', where }, approve: [{ role: 'ops' }] }),
+      async ({ app, bank, gate }) => {
+        await expectError(gate.call(refund()), 'rule_invalid');
+        assert.match(app.warnings.join(), /"refund" cannot be approved\. The rule \S+ compares/);
+        assert.deepEqual(bank.paid, []);
+      },
+    );
+  }
+});
+
+test('a call that nobody is left to approve is refused, and warns: silence is no answer', () =>
+  withRules(compiled({ approve: [{ role: 'pair', count: 2 }] }), async ({ app, bank, gate }) => {
+    const call = refund(undefined, { requester: 'Ann' });
+    const error = await expectError(gate.call(call), 'approvers_missing');
+    assert.match(error.why ?? '', /No person is left for 1 of pair/);
+    assert.match(app.warnings.join(), /"refund" cannot be approved/);
+    assert.deepEqual(bank.paid, []);
+    // Another person may make the same call.
+    const { request } = await startCall(gate, { ...call, requester: 'cy' });
+    assert.equal((await approve(app, request, undefined, ann)).status, 'waiting');
+    await expectError(gate.call(refund(undefined, { requester: '' })), 'value_invalid');
+  }));
+
+test('the rule is that of the request: a later configuration changes nothing', () =>
+  withRules(compiled({ approve: [{ role: 'pair', count: 2 }] }), async ({ store, gate, bank }) => {
+    const { request, outcome } = await startCall(gate, refund());
+    const later = await openApprovalProcess(store, undefined, compiled({ approve: [{ role: 'ops' }] }));
+    const none = await openApprovalProcess(store);
+    await expectError(approve(later, request, undefined, cy), 'decision_refused');
+    await expectError(approve(none, request), 'decision_refused');
+    assert.equal((await approve(none, request, undefined, ann)).status, 'waiting');
+    // The call continues in a process with other rules, too.
+    assert.equal((await approve(later, request, undefined, bo)).status, 'approved');
+    assert.equal((await outcome).status, 'completed');
+    assert.equal(bank.paid.length, 1);
+    await later.service.close();
+    await none.service.close();
+  }));
+
+test('an approval without the votes of the rule does not run: an earlier version may have stored it', () =>
+  withRules(compiled({ approve: [{ role: 'pair', count: 2 }] }), async ({ app, gate, bank }) => {
+    const { request, outcome } = await startCall(gate, refund());
+    await approve(app, request, undefined, ann);
+    const row = await readRow(app, request);
+    const principal = { id: 'a click', groups: [], verifiedBy: 'nobody' as const };
+    const verdict = { approved: true, by: 'a click', from: 'elsewhere', principal };
+    const forged = withDecision(row.record, verdict, await app.service.clock.now());
+    assert.ok(!hasQuorum(forged));
+    await app.service.writeDecision(row, forged);
+    const ended = await outcome;
+    assert.equal(ended.status, 'stale');
+    assert.match(JSON.stringify(ended.result), /It lacks votes that its rule requires/);
+    assert.deepEqual(bank.paid, []);
+  }));
+
+test('rejections: as many as the rule says, with a reason where it says so', () =>
+  withRules(compiled({ approve: [{ role: 'finance' }], deny: 2, reason: 'reject' }), async ({ app, gate }) => {
+    const { request, outcome } = await startCall(gate, refund());
+    for (const reason of [undefined, ' ']) {
+      await expectError(reject(app, request, reason, ann), 'decision_invalid');
+    }
+    const first = await reject(app, request, 'too much', ann);
+    assert.equal(first.status, 'waiting');
+    assert.deepEqual(first.missing, [{ role: 'finance', count: 1 }]);
+    assert.deepEqual(
+      first.votes?.map(({ by, approved, reason }) => [by, approved, reason]),
+      [['ann', false, 'too much']],
+    );
+    assert.deepEqual(await reject(app, request, 'too much', ann), first);
+    // One person, one vote: also after a change of mind.
+    assert.equal((await reject(app, request, 'yes', person('ANN', 'finance'))).status, 'waiting');
+    const last = await reject(app, request, 'no', bo);
+    assert.equal(last.status, 'rejected');
+    assert.equal((await outcome).status, 'rejected');
+    const { decision } = (await readRow(app, request)).record.body;
+    assert.equal(decision?.by, 'ann, bo');
+  }));
+
+test('votes with more changes than a row has room for are rejected', () =>
+  withRules(compiled({ approve: [{ role: 'finance', count: 5 }] }), async ({ app, gate }) => {
+    const { request } = await startCall(gate, refund());
+    const vote = (voter: typeof ann, length: number) => approve(app, request, { order: 'x'.repeat(length) }, voter);
+    assert.equal((await vote(ann, 40_000)).status, 'waiting');
+    await expectError(vote(bo, 40_001), 'parameters_too_large');
+    assert.equal((await vote(bo, 1_000)).status, 'waiting');
+  }));
+
+test('a hook sees each vote, and may refuse it; channels hear of the decision once', () =>
+  withRules(compiled({ approve: [{ role: 'finance', count: 2 }] }), async ({ app, gate }) => {
+    const decided: string[] = [];
+    app.kernel.hooks.approvalDecided.tap('test', ({ status }) => void decided.push(status));
+    app.kernel.hooks.beforeDecision.tap('test', (review) => {
+      if (review.decision.principal.id === 'cy') review.refuse('not cy');
+    });
+    const { request, outcome } = await startCall(gate, refund());
+    await expectError(approve(app, request, undefined, cy), 'decision_refused');
+    await approve(app, request, undefined, ann);
+    assert.deepEqual(decided, []);
+    await approve(app, request, undefined, bo);
+    await outcome;
+    assert.deepEqual(decided, ['approved']);
+  }));
+
+test('a sensitive parameter is masked in votes, and needs the review token for each', () =>
+  withGate(
+    { approvals: { roles: { finance: ['group:finance'] }, rules: [{ approve: [{ role: 'finance', count: 2 }] }] } },
+    async ({ svc, refund: start }) => {
+      const { request } = await start({ orderId: '1', amount: 5, card: '4111' });
+      const { requestId } = request;
+      const payload = { requestId, modifiedParams: { card: '4222' } };
+      await expectError(svc.agents.signal({ signal: 'approve', payload }, ann), 'approval_unseen');
+      const { reviewToken } = await svc.approvals.get(requestId, { reveal: true });
+      const result = await svc.agents.signal({ signal: 'approve', payload }, { ...ann, reviewToken });
+      assert.ok(
+        !JSON.stringify([result, await svc.approvals.get(requestId), await svc.approvals.list()]).includes('4222'),
+      );
+      assert.match(JSON.stringify(await svc.approvals.get(requestId, { reveal: true })), /4222/);
+    },
+  ));
