@@ -1,9 +1,9 @@
 import type { Json } from './json.ts';
 import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } from './records.ts';
 import type { DatabaseObject } from './schema/database-object.ts';
-import type { Collection, FieldType, SchemaModel } from './schema/model.ts';
+import type { Collection, FieldType, ForeignKey, SchemaModel } from './schema/model.ts';
 import type { NameRules } from './schema/names.ts';
-import type { ObjectOperation, Operation } from './schema/operation.ts';
+import type { MigrationOperation, ObjectOperation, Operation } from './schema/operation.ts';
 import type { UnsupportedFeatures } from './schema/unsupported-features.ts';
 
 /** The contract between core and an engine. All members except `connect` are pure. `Step` is the type of `Statement.run`. */
@@ -236,18 +236,26 @@ export interface Connection<Step = unknown> {
    */
   run(segments: readonly Segment<Step>[], epoch: number, tookMs?: number, observer?: RunObserver): Promise<RunOutcome>;
   /**
-   * Finds out what is certain about statements in execution order. Called under the lock before the first one runs, on
+   * Finds out what is certain about statements in execution order; `operations` has the operation of each. Called under the lock before the first one runs, on
    * engines that cannot roll DDL back. Changes no table of the model.
    */
-  preflight?(statements: readonly Statement<Step>[]): Promise<PreflightReport>;
+  preflight?(
+    statements: readonly Statement<Step>[],
+    operations: readonly MigrationOperation[],
+  ): Promise<PreflightReport>;
   /** The same without the migration lock, and the final texts of the statements. For `--dry-run`. */
-  preview?(statements: readonly Statement<Step>[]): Promise<PreflightReport & { readonly texts: readonly string[] }>;
+  preview?(
+    statements: readonly Statement<Step>[],
+    operations: readonly MigrationOperation[],
+  ): Promise<PreflightReport & { readonly texts: readonly string[] }>;
   /** Whether the server has no room for this many locks in one transaction; undefined if it has. Changes nothing. */
   lockShortage?(locks: number): Promise<LockShortage | undefined>;
   /** Rows of a query in the engine's own language, for `Statement.check` and for diagnostics. */
   query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** Queries for `query` that find out whether the user may migrate. They change nothing. */
   readonly permissionProbes?: readonly PermissionProbe[];
+  /** A probe for a new foreign key to an existing table. */
+  referenceProbe?(references: ForeignKey['references']): PermissionProbe;
   /** The catalog as a model, without system tables: all collections, or the named ones. */
   introspect(collections?: readonly string[]): Promise<SchemaModel>;
   /**

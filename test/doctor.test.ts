@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { auditTable, historyTable, metaTable } from '../core/migration/history-table.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
@@ -143,6 +144,65 @@ for (const engine of sqlEngines) {
       guest.schema(withAge);
       assertExit(await guest.svc('db', 'schema', 'generate'));
       assertExit(await guest.svc('db', 'migrate'));
+    } finally {
+      await connection.query(isPostgresql ? `DROP OWNED BY ${user}` : 'SELECT 1');
+      await connection.query(isPostgresql ? `DROP ROLE ${user}` : `DROP USER ${as}`);
+      await connection.close();
+    }
+  });
+
+  on('doctor tries whether a pending foreign key may reference its table', async (url, connect) => {
+    const { connection } = await connect();
+    const user = `svc_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
+    const asUser = new URL(url);
+    [asUser.username, asUser.password] = [user, 'Secret_1'];
+    const isPostgresql = engine.dialect.name === 'postgresql';
+    const database = asUser.pathname.slice(1);
+    const as = isPostgresql ? user : `'${user}'@'%'`;
+    const execute = async (...texts: readonly string[]) => {
+      for (const text of texts) await connection.query(text);
+    };
+    const own = [historyTable, metaTable, auditTable].map(({ collection }) => collection);
+    const guest = project({ main: asUser.href });
+    const id = { name: 'id', type: 'integer', primaryKey: true };
+    const referenceTo = (table: string) => ({
+      type: 'addConstraint',
+      collection: 'orders',
+      constraint: { name: `of_${table}`, type: 'foreignKey', columns: ['id'], references: { table, columns: ['id'] } },
+    });
+    guest.write('svc/database/migrations/main/20260101_000000_orders.json', {
+      tag: '20260101_000000_orders',
+      up: [
+        { type: 'createCollection', name: 'customers', fields: [id] },
+        { type: 'renameCollection', collection: 'customers', to: 'clients' },
+        { type: 'createCollection', name: 'orders', fields: [id] },
+        referenceTo('clients'),
+        referenceTo('accounts'),
+      ],
+      down: [],
+    });
+    try {
+      await execute('CREATE TABLE accounts (id int PRIMARY KEY)');
+      await execute(
+        ...(isPostgresql
+          ? [`CREATE ROLE ${user} LOGIN PASSWORD 'Secret_1'`, `GRANT CREATE ON SCHEMA public TO ${user}`]
+          : [
+              `CREATE USER ${as} IDENTIFIED BY 'Secret_1'`,
+              `GRANT CREATE, ALTER, DROP, INDEX, CREATE TEMPORARY TABLES ON ${database}.* TO ${as}`,
+              ...[...own, '_svc_lock', '_svc_doctor_missing', 'orders', 'customers', 'clients'].map(
+                (table) => `GRANT ALL ON ${database}.${table} TO ${as}`,
+              ),
+            ]),
+      );
+      const refused = messages(await doctor(guest, 1));
+      assert.match(refused, /the user may not reference the table "accounts" \([^()]+\)$/);
+      assertExit(await guest.svc('db', 'migrate'), 1);
+      await execute(
+        isPostgresql ? `GRANT REFERENCES (id) ON accounts TO ${user}` : `GRANT REFERENCES ON accounts TO ${as}`,
+      );
+      assert.match(messages(await doctor(guest)), /the user may [^\n]*, reference the table "accounts"$/);
+      assertExit(await guest.svc('db', 'migrate'));
+      assert.doesNotMatch(messages(await doctor(guest)), /reference/);
     } finally {
       await connection.query(isPostgresql ? `DROP OWNED BY ${user}` : 'SELECT 1');
       await connection.query(isPostgresql ? `DROP ROLE ${user}` : `DROP USER ${as}`);

@@ -11,6 +11,7 @@ import { SvcError } from '../core/errors.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { isTag } from '../core/migration/tag.ts';
 import { applyAll } from '../core/schema/apply.ts';
+import { objectModel } from '../core/schema/database-object.ts';
 import type { Declaration } from '../core/schema/declaration/declaration.ts';
 import type { ModelOperation, Operation } from '../core/schema/operation.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
@@ -171,6 +172,31 @@ test('generating the drop of a required field warns that rows prevent its rollba
   assert.deepEqual(dropped?.rollbackRisks, [
     'users.city is required and has no default: existing rows have no value for it',
   ]);
+});
+
+test('generating a rename or a drop warns of objects that still name it', async () => {
+  const users = { id, name: 'string', age: 'integer' } as const;
+  const view = (columns: string) =>
+    objectModel([{ kind: 'view', name: 'v', definition: `CREATE VIEW v AS SELECT ${columns} FROM users` }]);
+  const files = filesOf(await generateFrom({ users }, { objects: view('name') }));
+  const renamed = { id, title: 'string', age: 'integer' } as const;
+  const rename = ['users.name:title'];
+  const unedited = async (tables: Declaration['tables'], options: Options) =>
+    (await generateFrom(tables, { files, ...options })).flatMap((one) => one.unedited);
+  assert.deepEqual(await unedited({ users: renamed }, { rename, objects: view('name') }), [
+    'view "v" names "users.name", which it renames: edit view/v.sql if it reads it',
+  ]);
+  assert.deepEqual(await unedited({ users: renamed }, { rename, objects: view('title') }), []);
+  assert.deepEqual(await unedited({ people: users }, { rename: ['users:people'], objects: view('age') }), [
+    'view "v" names the table "users", which it renames: edit view/v.sql if it reads it',
+  ]);
+  assert.deepEqual(
+    await unedited({ users: { id, name: 'string' } }, { drop: ['users.age'], objects: view('name') }),
+    [],
+  );
+  // Another field has the name then.
+  const swapped = { ...renamed, name: 'integer' } as const;
+  assert.deepEqual(await unedited({ users: swapped }, { rename, objects: view('name') }), []);
 });
 
 test('names of migrations follow the change', async () => {

@@ -1,9 +1,13 @@
 import * as assert from 'node:assert/strict';
 import { DatabaseService } from '../config/sdk/index.ts';
 import { migration } from '../core/migration/builder.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
+import { assertNothingLost, type PlannedMigration } from '../core/migration/plan.ts';
+import type { RunEvent } from '../core/migration/preview.ts';
 import { committingEngines, sqlEngines, type TestEngine } from './kit/engines.ts';
+import { definedInCode } from './kit/migrations.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -36,6 +40,31 @@ const testOn = (engine: TestEngine) => (name: string, body: () => Promise<void>)
   engine.missing === undefined
     ? test(`${engine.name}: ${name}`, body, LONG)
     : test.skip(`${engine.name}: ${name}`, engine.missing);
+
+for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
+  testOn(engine)('rows that arrive while a rollback waits for the lock are not destroyed without permission', () =>
+    engine.withUrl(async (_url, connect) => {
+      const target = await connect();
+      const { connection } = await connect();
+      await migrate(target, [definedInCode(first)]);
+      let attempt: Promise<unknown> = Promise.resolve();
+      await connection.withLock(async () => {
+        await new Promise<void>((resolve) => {
+          const check = (plan: readonly PlannedMigration[]) => assertNothingLost(target, plan);
+          const onEvent = ({ type }: RunEvent) => type === 'waiting' && resolve();
+          attempt = rollback(target, { confirm: check, assertAllowed: check, onEvent });
+          attempt.then(
+            () => resolve(),
+            () => resolve(),
+          );
+        });
+        await connection.query('INSERT INTO parents (id) VALUES (1)');
+      });
+      await expectError(attempt, 'destructive');
+      assert.equal(await connection.count('parents', 2), 1);
+    }),
+  );
+}
 
 for (const engine of committingEngines) {
   const it = testOn(engine);

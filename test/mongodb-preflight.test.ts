@@ -46,6 +46,22 @@ if (missing === undefined)
             second().renameCollection('orders', 'bills').modifyField('bills', 'n', { type: 'integer' }),
             /^1 have a value in "n" that cannot be converted/,
           ],
+          // Under the name that a field has now.
+          [second().modifyField('orders', 'words', { required: true }), /^1 have no value for "words"/],
+          [
+            second()
+              .renameField('orders', 'n', 'x')
+              .renameField('orders', 'x', 'y')
+              .modifyField('orders', 'y', { type: 'integer' }),
+            /^1 have a value in "y" that cannot be converted/,
+          ],
+          [
+            second()
+              .renameField('orders', 'code', 'k')
+              .renameCollection('orders', 'bills')
+              .createIndex('bills', 'k_u', [{ name: 'k' }], { unique: true }),
+            /^1 have the same "k"/,
+          ],
           [second().modifyField('orders', 'code', { required: true }), /^1 have no value for "code"/],
           [second().createIndex('orders', 'code_u', [{ name: 'code' }], { unique: true }), /^1 have the same "code"/],
         ] as const) {

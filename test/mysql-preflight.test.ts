@@ -105,6 +105,126 @@ for (const engine of committingEngines) {
     assert.equal((await query('SELECT n FROM others')).length, 0);
   });
 
+  on('what a run renames is judged under the name that it has now', async (adapter) => {
+    const query = (text: string) => adapter.connection.query(text);
+    await query("UPDATE big SET s = 'x', n = 7 WHERE id > 1");
+    const unique = { name: 'u', type: 'unique', columns: ['s'] } as const;
+    const number = { name: 'm', type: 'integer' } as const;
+    const refused = async (one: ReturnType<typeof second>, code: ErrorCode, expected: RegExp) => {
+      const migrations = all(one.build());
+      const refusal = await expectError(migrate(adapter, migrations, { allowDestructive: true }), code);
+      assert.match(`${refusal.message} ${refusal.why}`, expected);
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+    };
+    await refused(
+      second().renameField('big', 's', 'v').renameField('big', 'v', 'w').modifyField('big', 'w', { required: true }),
+      'data_violates',
+      /w would be required/,
+    );
+    await refused(
+      second()
+        .renameField('big', 's', 'v')
+        .addConstraint('big', { ...unique, columns: ['v'] }),
+      'data_violates',
+      /has 2 such rows/,
+    );
+    await refused(
+      second()
+        .renameField('big', 'n', 'm')
+        .renameCollection('parents', 'elders')
+        .addConstraint('big', {
+          name: 'f',
+          type: 'foreignKey',
+          columns: ['m'],
+          references: { table: 'elders', columns: ['id'] },
+        }),
+      'data_violates',
+      /reference no row of "elders"\. .*has 2 such rows/,
+    );
+    // Two tables that change names.
+    await refused(
+      second()
+        .renameCollection('big', 'other')
+        .renameCollection('parents', 'big')
+        .renameCollection('other', 'parents')
+        .addConstraint('parents', unique),
+      'data_violates',
+      /has 2 such rows/,
+    );
+    await query('UPDATE big SET n = NULL');
+    await query('ALTER TABLE big ADD CONSTRAINT by_hand FOREIGN KEY (n) REFERENCES parents (id)');
+    const drop = second().renameField('big', 'n', 'm').dropField('big', 'm', { was: number });
+    await refused(drop, 'field_in_use', /"big\.n" cannot be dropped.*by_hand/);
+  });
+
+  on('a field that a generated field or a check made by hand reads is neither dropped nor renamed', async (adapter) => {
+    const query = (text: string) => adapter.connection.query(text);
+    const number = { name: 'n', type: 'integer' } as const;
+    await query('DELETE FROM big');
+    await query('ALTER TABLE big ADD g int GENERATED ALWAYS AS (`n` + 1) VIRTUAL');
+    const dropped = () => second().dropField('big', 'n', { was: number });
+    const renamed = () => second().renameField('big', 'n', 'm');
+    const refused = async (one: ReturnType<typeof second>, reader: RegExp) => {
+      const refusal = await expectError(migrate(adapter, all(one.build()), { allowDestructive: true }), 'field_in_use');
+      assert.match(refusal.message, reader);
+      assert.equal(refusal.state, 'Nothing was changed.');
+      assert.deepEqual(await fields(adapter, 'parents'), ['id']);
+    };
+    await refused(dropped(), /"big\.n" cannot be dropped: the generated field "g" reads it/);
+    const [advice = ''] = (
+      await expectError(migrate(adapter, all(dropped().build()), { allowDestructive: true }), 'field_in_use')
+    ).next;
+    const followsRenames = engine.name === 'mariadb';
+    if (!followsRenames) await refused(renamed(), /"big\.n" cannot be renamed: the generated field "g" reads it/);
+    await query(advice.slice(advice.indexOf('ALTER')));
+    await query('ALTER TABLE big ADD CONSTRAINT alone CHECK (n > 0), ADD CONSTRAINT by_hand CHECK (n > id)');
+    await refused(dropped(), /"big\.n" cannot be dropped: the check "by_hand" reads it/);
+    if (!followsRenames) await refused(renamed(), /"big\.n" cannot be renamed: the check "\w+" reads it/);
+    await query(`ALTER TABLE big ${followsRenames ? 'DROP CONSTRAINT' : 'DROP CHECK'} by_hand`);
+    // The server drops a check with the only field that it reads.
+    await migrate(adapter, all(dropped().build()), { allowDestructive: true });
+    assert.deepEqual(await fields(adapter, 'big'), ['id', 's']);
+  });
+
+  on('a field that a routine or an event made by hand reads is neither dropped nor renamed', async (adapter) => {
+    const query = (text: string) => adapter.connection.query(text);
+    const number = { name: 'n', type: 'integer' } as const;
+    const text = (column: string) =>
+      `CREATE FUNCTION biggest() RETURNS int READS SQL DATA RETURN (SELECT MAX(${column}) FROM big)`;
+    await query("CREATE PROCEDURE unrelated() SELECT 'n of big' /* n of big */ FROM parents");
+    for (const [create, drop, reader] of [
+      [text('n'), 'DROP FUNCTION biggest', 'function "biggest"'],
+      ['CREATE PROCEDURE reset() UPDATE big SET `n` = 0', 'DROP PROCEDURE reset', 'procedure "reset"'],
+      ['CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DO UPDATE big SET n = 0', 'DROP EVENT nightly', 'event "nightly"'],
+    ] as const) {
+      await query(create);
+      for (const one of [
+        second().renameField('big', 'n', 'm'),
+        second().dropField('big', 'n', { was: number }),
+        second().renameCollection('big', 'huge'),
+      ]) {
+        const refusal = await expectError(
+          migrate(adapter, all(one.build()), { allowDestructive: true }),
+          'collection_referenced',
+        );
+        assert.ok(refusal.message.includes(`: the ${reader} reads it.`), refusal.message);
+        assert.equal(refusal.state, 'Nothing was changed.');
+      }
+      await query(drop);
+    }
+    // The run itself replaces it after the rename.
+    const made = migration('20260101_000001_made').createObject('function', 'biggest', text('n')).build();
+    await migrate(adapter, all(made));
+    const followed = second()
+      .renameField('big', 'n', 'm')
+      .replaceObject('function', 'biggest', text('m'), { was: text('n') })
+      .build();
+    await migrate(adapter, all(made, followed));
+    assert.deepEqual(await fields(adapter, 'big'), ['id', 's', 'm']);
+    assert.equal((await query('SELECT biggest() AS b')).length, 1);
+  });
+
   on('a table copy in a later step is rejected before any step', async (adapter) => {
     const copies = [
       second().addConstraint('big', foreignKey),
@@ -522,6 +642,7 @@ for (const engine of committingEngines) {
 test('a server that ignores the case of table names only gets names in lower case', async () => {
   const asking = {
     traits: mysqlTraits,
+    database: 'shop',
     version: [8, 4, 0],
     allowCopy: false,
     copyRows: 0,

@@ -423,7 +423,10 @@ for (const engine of committingEngines) {
         { type: 'addField', collection: 'old', field: { ...field, name: 'y' } } as const,
         change('old', 'a', { type: 'integer' }),
       ];
-      const failure = await connection.preflight?.(several.flatMap((one) => dialect.compile(one, model)));
+      const failure = await connection.preflight?.(
+        several.flatMap((one) => dialect.compile(one, model)),
+        [],
+      );
       assert.match(String((failure?.failures[0]?.error as Error | undefined)?.message), /would have to be copied/);
       const [mode] = await changing.rows('SELECT @@sql_mode AS mode');
       assert.match(String(mode?.mode), /NO_ZERO_DATE/);

@@ -1,9 +1,10 @@
 import { SvcError } from '../../core/errors.ts';
 import {
-  lossesOfRollback,
+  assertNothingLost,
   type PlannedMigration,
   destructiveStatements as textsOf,
 } from '../../core/migration/plan.ts';
+import type { RollbackOptions } from '../../core/migration/preview.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { oneLine, plural } from '../output.ts';
 import { canPrompt, confirm } from '../prompt.ts';
@@ -48,41 +49,37 @@ export async function consentToMigrate(
 }
 
 /**
- * Returns the check to run on the plan before a rollback: shows it and, on a terminal, prompts for confirmation. Without
- * a prompt, only `--allow-destructive` permits the loss of rows.
+ * The checks of a rollback. `confirm` runs before the lock: it shows the plan and, on a terminal, prompts for confirmation.
+ * Without a prompt, only `--allow-destructive` permits the loss of rows; they are counted again under the lock, because
+ * a run may wait for it for a long time.
  */
 export function consentToRollback(
   command: DatabaseCommand,
   label: string,
   target: Target,
   { yes, allowDestructive }: ConsentFlags,
-) {
-  return async (plan: readonly PlannedMigration[]): Promise<void> => {
-    await command.assertNotProtected(yes);
-    command.note(`These migrations will be rolled back in ${label}, in this order:`);
-    for (const { tag, origin, statements } of plan) {
-      command.note(`  ${tag}${origin === 'file' ? '' : `  (created by the ${origin})`}`);
-      for (const { text } of statements.filter(({ destructive }) => destructive)) {
-        command.note(`    ${command.context.colors.stderr.yellow('loses data')}  ${oneLine(text)}`);
-      }
-    }
-    if (yes || !canPrompt(command)) {
-      if (!allowDestructive) assertNothingLost(await lossesOfRollback(target, plan));
-      return;
-    }
-    const message = `Roll back ${plural(plan.length, 'migration')} in ${label}?`;
-    if (!(await confirm(command, { message, flag: 'svc db migrate rollback --yes' }))) throw declined();
+): Required<Pick<RollbackOptions, 'confirm' | 'assertAllowed'>> {
+  const asks = !yes && canPrompt(command);
+  const assertAllowed = async (plan: readonly PlannedMigration[]) => {
+    if (!asks && !allowDestructive) await assertNothingLost(target, plan);
   };
-}
-
-function assertNothingLost(losses: readonly string[]): void {
-  if (losses.length === 0) return;
-  throw new SvcError('destructive', 'The rollback destroys data.', {
-    why: losses.slice(0, 3).map(oneLine).join('; '),
-    state: 'Nothing was changed.',
-    next: ['Preview first: svc db migrate rollback --dry-run', 'Then: svc db migrate rollback --allow-destructive'],
-    details: { statements: losses },
-  });
+  return {
+    assertAllowed,
+    async confirm(plan) {
+      await command.assertNotProtected(yes);
+      command.note(`These migrations will be rolled back in ${label}, in this order:`);
+      for (const { tag, origin, statements } of plan) {
+        command.note(`  ${tag}${origin === 'file' ? '' : `  (created by the ${origin})`}`);
+        for (const { text } of statements.filter(({ destructive }) => destructive)) {
+          command.note(`    ${command.context.colors.stderr.yellow('loses data')}  ${oneLine(text)}`);
+        }
+      }
+      await assertAllowed(plan);
+      if (!asks) return;
+      const message = `Roll back ${plural(plan.length, 'migration')} in ${label}?`;
+      if (!(await confirm(command, { message, flag: 'svc db migrate rollback --yes' }))) throw declined();
+    },
+  };
 }
 
 function declined(): SvcError {

@@ -3,12 +3,14 @@ import { type MigrationFile, readMigrations } from '../../config/project/migrati
 import { executionTables } from '../../core/agent/execution-record.ts';
 import { isCurrentVersion } from '../../core/approval/backend.ts';
 import { APPROVALS_VERSION } from '../../core/approval/schema.ts';
+import type { PermissionProbe } from '../../core/dialect.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../core/migration/drift.ts';
 import { History, historyModel } from '../../core/migration/history.ts';
 import { HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
 import { type StatusReport, status } from '../../core/migration/status.ts';
 import type { Target } from '../../core/migration/target.ts';
+import { modelOperations } from '../../core/schema/model-operations.ts';
 import { withoutPassword } from '../../core/url.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { asSvcError, loadSdk } from '../base.ts';
@@ -68,7 +70,7 @@ export async function checkDatabase(runtime: Runtime, tag: string, add: AddCheck
     const server = connection.server ?? target.dialect.name;
     add({ name, result: 'ok', message: `${server} responds at ${withoutPassword(url)}` });
     await tryCheck(name, () => checkHistory(name, runtime, target, files, add), add);
-    await tryCheck(name, () => checkPermissions(name, target, add), add);
+    await tryCheck(name, () => checkPermissions(name, target, files ?? [], add), add);
     if (runtime.config.approvals?.store?.database === tag) {
       await tryCheck('approvals', () => checkApprovalTables(runtime, target, add), add);
     }
@@ -172,26 +174,32 @@ async function driftCheck(name: string, target: Target): Promise<Check> {
 /** What a probe fails with if the permission exists. */
 const PERMITTED: ReadonlySet<ErrorCode> = new Set(['collection_unknown', 'migration_failed']);
 
-async function checkPermissions(name: string, target: Target, add: AddCheck): Promise<void> {
-  const { connection } = target;
-  const { permissionProbes } = connection;
+async function checkPermissions(
+  name: string,
+  target: Target,
+  files: readonly MigrationFile[],
+  add: AddCheck,
+): Promise<void> {
+  const { permissionProbes } = target.connection;
   if (!permissionProbes) return;
   const denied = new Map<string, string>();
-  for (const { needed, text, denies } of permissionProbes) {
-    try {
-      const rows = await connection.query(text);
-      const names = denies ? rows.map((row) => String(row.name)) : [];
-      const managed = names.length > 0 ? await historyModel(target) : new Map();
-      const own = names.filter((one) => managed.has(one));
-      if (own.length > 0) denied.set(needed, `not of ${own.join(', ')}`);
-    } catch (error) {
-      if (!isSvcError(error)) throw error;
-      if (error.code !== 'permission_denied' && !PERMITTED.has(error.code)) throw error;
-      if (error.code === 'permission_denied') denied.set(needed, error.why ?? error.message);
+  for (const probe of permissionProbes) {
+    const why = await whyDenied(target, probe, async (tables) => {
+      const changed = await changedTables(target);
+      return tables.filter((table) => changed.has(table));
+    });
+    if (why !== undefined) denied.set(probe.needed, why);
+  }
+  const permitted = new Set(permissionProbes.map(({ needed }) => needed));
+  // Without the history, what is pending is not known; without tables, the probes of references only say so again.
+  if (!denied.has('create tables') && !denied.has('write the history')) {
+    for (const probe of await referenceProbes(target, files)) {
+      permitted.add(probe.needed);
+      const why = await whyDenied(target, probe);
+      if (why !== undefined) denied.set(probe.needed, why);
     }
   }
   if (denied.size === 0) {
-    const permitted = new Set(permissionProbes.map(({ needed }) => needed));
     add({ name, result: 'ok', message: `the user may ${[...permitted].join(', ')}` });
     return;
   }
@@ -201,6 +209,65 @@ async function checkPermissions(name: string, target: Target, add: AddCheck): Pr
     message: `the user may not ${[...denied].map(([needed, why]) => `${needed} (${why})`).join(', ')}`,
     next: ['Grant the user these permissions, or use another user for migrations.'],
   });
+}
+
+/** The tables that migrations create or change, without those that they only reference. */
+async function changedTables({ connection, dialect }: Target): Promise<ReadonlySet<string>> {
+  const completed = await (await History.read(connection)).completedMigrations(connection);
+  const operations = completed.flatMap(({ migration }) => modelOperations(migration.up, dialect.name));
+  return new Set(
+    operations.map((one) => {
+      if (one.type === 'createCollection') return one.name;
+      return one.type === 'renameCollection' ? one.to : one.collection;
+    }),
+  );
+}
+
+/** Undefined if the user has the permission. `relevant` leaves out tables that it is not needed for. */
+async function whyDenied(
+  { connection }: Target,
+  { text, denies }: PermissionProbe,
+  relevant = async (tables: readonly string[]): Promise<readonly string[]> => tables,
+): Promise<string | undefined> {
+  try {
+    const rows = await connection.query(text);
+    const tables = denies && rows.length > 0 ? await relevant(rows.map((row) => String(row.name))) : [];
+    return tables.length > 0 ? `not of ${tables.join(', ')}` : undefined;
+  } catch (error) {
+    if (!isSvcError(error)) throw error;
+    if (error.code === 'permission_denied') return error.why ?? error.message;
+    if (!PERMITTED.has(error.code)) throw error;
+    return undefined;
+  }
+}
+
+/** Probes for the foreign keys of pending migrations to tables that exist now. */
+async function referenceProbes(target: Target, files: readonly MigrationFile[]): Promise<readonly PermissionProbe[]> {
+  const { connection, dialect } = target;
+  if (!connection.referenceProbe) return [];
+  const completed = new Set((await History.read(connection)).completed().map(({ row }) => row.tag));
+  const references = new Map<string, Set<string>>();
+  /** The present name of each table that a pending migration creates or renames; undefined for a new table. */
+  const presentNames = new Map<string, string | undefined>();
+  const presentName = (table: string) => (presentNames.has(table) ? presentNames.get(table) : table);
+  for (const { migration } of files.filter(({ tag }) => !completed.has(tag))) {
+    for (const operation of modelOperations(migration.up, dialect.name)) {
+      if (operation.type === 'createCollection') presentNames.set(operation.name, undefined);
+      if (operation.type === 'renameCollection')
+        presentNames.set(operation.to, presentName(operation.collection)).set(operation.collection, undefined);
+      if (operation.type !== 'addConstraint' || operation.constraint.type !== 'foreignKey') continue;
+      const { table, columns } = operation.constraint.references;
+      const present = presentName(table);
+      if (present === undefined) continue;
+      const known = references.get(present) ?? new Set();
+      for (const column of columns) known.add(column);
+      references.set(present, known);
+    }
+  }
+  // The catalog does not show everything to a user without permission: a table that is missing fails in its own way.
+  return [...references].flatMap(
+    ([table, columns]) => connection.referenceProbe?.({ table, columns: [...columns] }) ?? [],
+  );
 }
 
 function historyCheck(

@@ -23,13 +23,14 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import { modelOperations } from '../../core/schema/model-operations.ts';
 import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
-import type { MigrationOperation, Operation } from '../../core/schema/operation.ts';
+import type { MigrationOperation, ObjectOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
 import { parseRenameFlags } from './rename-flags.ts';
 import { renamesByCopy } from './renames-by-copy.ts';
 import type { SchemaEntry } from './schema-file.ts';
+import { uneditedObjects } from './unedited-objects.ts';
 
 export interface GenerateOptions {
   readonly dialect: Dialect;
@@ -58,6 +59,8 @@ export interface GeneratedMigration {
   readonly risks: readonly string[];
   /** Why existing rows may make its rollback fail. */
   readonly rollbackRisks: readonly string[];
+  /** Which objects still name what the migration drops or renames. */
+  readonly unedited: readonly string[];
 }
 
 /** Generates the migrations from the migration files to the schema file; empty if they match. Uses no database. */
@@ -75,7 +78,8 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
     newest = tag;
     const { statements, risks, rollbackRisks, ...content } = part;
     const migration = { tag, name: nameOfTag(tag), ...content };
-    return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks };
+    const unedited = uneditedObjects(part.up, options.objects ?? objectsFromFiles(files));
+    return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks, unedited };
   });
 }
 
@@ -235,6 +239,8 @@ type MigrationPart = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> &
 interface PartBuilder {
   readonly up: MigrationOperation[];
   readonly down: MigrationOperation[];
+  /** What `down` does after all else. */
+  readonly last: MigrationOperation[];
   readonly lossy: string[];
   readonly risks: string[];
   readonly rollbackRisks: string[];
@@ -268,12 +274,15 @@ function splitIntoMigrations(
     const locks = isObject ? 0 : (transactionLocks?.count(operation, model) ?? 0);
     const isFull = transactionLocks !== undefined && open && open.locks + locks > transactionLocks.perMigration;
     if (alone || open?.alone || isFull) close();
-    open ??= { up: [], down: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone, locks: 0 };
+    open ??= { up: [], down: [], last: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone, locks: 0 };
     open.locks += locks;
     open.up.push(operation);
     open.statements.push(...statements);
     if (isObject) {
-      open.down.unshift(invertObjectOperation(operation));
+      const inverse = invertObjectOperation(operation);
+      // The server may check the text of a routine against the tables, which `down` has still to change.
+      if (isReplacedRoutine(dialect, operation)) open.last.unshift(inverse);
+      else open.down.unshift(inverse);
       continue;
     }
     const inverse = invert(operation, model);
@@ -292,15 +301,24 @@ function splitIntoMigrations(
   return parts;
 }
 
+/** Whether the operation replaces, in place, an object that does not keep what its body names from being changed. */
+function isReplacedRoutine({ objects: rules }: Dialect, operation: ObjectOperation): boolean {
+  if (!rules || operation.type !== 'replaceObject') return false;
+  const { kind, name, definition, was } = operation;
+  const object = { kind, name, definition };
+  return rules.boundText(object) !== definition && rules.isReplacedInPlace({ kind, name, definition: was }, object);
+}
+
 /** The engine does not support the rollback, or an adopted table was referenced before its adoption. */
 const IRREVERSIBLE_CODES: ReadonlySet<ErrorCode> = new Set(['not_supported', 'collection_referenced']);
 
 /** Also compiles the rollback. If that fails, marks the migration as irreversible, with the reason. */
 function finishPart(
-  { up, down, lossy, risks, rollbackRisks, statements }: PartBuilder,
+  { up, down: first, last, lossy, risks, rollbackRisks, statements }: PartBuilder,
   dialect: Dialect,
   after: SchemaModel,
 ): MigrationPart {
+  const down = [...first, ...last];
   const content = { up, statements, risks, rollbackRisks, ...(lossy.length > 0 && { lossy }) };
   const model = new MutableSchema(after);
   try {

@@ -153,12 +153,14 @@ function inTheWay(
   const aside = new Map<string, DatabaseObject>();
   const isBlocking = (object: DatabaseObject): boolean => {
     const bound = { ...object, definition: rules.boundText(object) };
-    const isBlocked = ({ change, ...fields }: ChangedFields) =>
-      rules.isInTheWay(object.kind, change) && reads(references, bound, fields);
-    if (changes.some(isBlocked)) return true;
     const next = after.get(objectKey(object));
-    if (next === undefined || next.definition === object.definition || rules.isReplacedInPlace(object, next))
-      return false;
+    // A text that follows a rename is valid only after it, and the one before it only after the rename is undone.
+    const isEdited = next?.definition !== object.definition;
+    const isBlocked = ({ change, ...fields }: ChangedFields) =>
+      rules.isInTheWay(object.kind, isEdited && change === 'rename' ? 'drop' : change) &&
+      reads(references, bound, fields);
+    if (changes.some(isBlocked)) return true;
+    if (next === undefined || !isEdited || rules.isReplacedInPlace(object, next)) return false;
     return [...remaining.values()].some((other) => references.dependsOn(other, object));
   };
   const isMoved = (object: DatabaseObject): boolean =>
@@ -262,5 +264,6 @@ function reads(
 
 function tablesOf(operation: Operation): readonly string[] {
   if (operation.type === 'raw') return (operation.makes ?? []).flatMap((made: ModelOperation) => tablesOf(made));
+  if (operation.type === 'renameCollection') return [operation.collection, operation.to];
   return [operation.type === 'createCollection' ? operation.name : operation.collection];
 }

@@ -77,6 +77,7 @@ export async function rollback(target: Target, options: RollbackOptions = {}): P
       async (current) => {
         const planned = await planDown(target, current, last);
         assertPlanConfirmed(planned, confirmed);
+        await options.assertAllowed?.(planned);
         return planned;
       },
     );

@@ -313,11 +313,26 @@ function tablesDroppedWithCascade(operations: readonly MigrationOperation[]): Re
   return names;
 }
 
+/** Throws `destructive` if a rollback destroys rows. */
+export async function assertNothingLost(
+  target: Pick<Target, 'connection'>,
+  planned: readonly PlannedMigration[],
+): Promise<void> {
+  const losses = await lossesOfRollback(target, planned);
+  if (losses.length === 0) return;
+  throw new SvcError('destructive', 'The rollback destroys data.', {
+    why: losses.slice(0, 3).join('; '),
+    state: 'Nothing was changed.',
+    next: ['Preview first: svc db migrate rollback --dry-run', 'Then: svc db migrate rollback --allow-destructive'],
+    details: { statements: losses },
+  });
+}
+
 /**
  * The statements of a rollback whose tables hold rows, as `tag: what`. A destructive raw statement is always one of them:
  * what it destroys is not known.
  */
-export async function lossesOfRollback(
+async function lossesOfRollback(
   { connection }: Pick<Target, 'connection'>,
   planned: readonly PlannedMigration[],
 ): Promise<readonly string[]> {

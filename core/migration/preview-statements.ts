@@ -33,7 +33,10 @@ export async function previewStatements(
   { connection }: Target,
   planned: readonly PlannedMigration[],
 ): Promise<PreviewedMigration[]> {
-  const preview = await connection.preview?.(planned.flatMap(({ statements }) => statements));
+  const preview = await connection.preview?.(
+    planned.flatMap(({ statements }) => statements),
+    planned.flatMap(({ operations = [] }) => operations),
+  );
   const losses = await lossesByStatement(connection, planned);
   let index = 0;
   return planned.map((one) => ({

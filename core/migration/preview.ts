@@ -40,6 +40,8 @@ export interface RunOptions extends Omit<LockSessionOptions, 'onWait'>, PlanUpOp
 export interface RollbackOptions extends RunOptions {
   /** How many migrations to roll back; default 1. Ignored with `to`. */
   readonly count?: number;
+  /** Called with the plan made under the lock, before its first statement. Throws if it is not allowed. */
+  readonly assertAllowed?: (plan: readonly PlannedMigration[]) => Promise<void>;
 }
 
 /** The plan that `migrate` would run, interrupted migrations first. Takes no lock and writes nothing. */

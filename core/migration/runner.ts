@@ -60,7 +60,10 @@ export async function runMigration(run: MigrationRun, planned: PlannedMigration)
 
 /** Throws if the engine reports that one of the statements is certain to fail. Nothing has run yet. */
 async function assertPreflight({ target }: MigrationRun, planned: readonly PlannedMigration[]): Promise<void> {
-  const report = await target.connection.preflight?.(planned.flatMap(({ statements }) => statements));
+  const report = await target.connection.preflight?.(
+    planned.flatMap(({ statements }) => statements),
+    planned.flatMap(({ operations = [] }) => operations),
+  );
   const failure = report?.failures[0];
   if (!failure) return;
   let statement = failure.statement;

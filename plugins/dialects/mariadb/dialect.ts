@@ -20,6 +20,7 @@ export const mariadbTraits: Traits = {
   addsZeroDefault: true,
   locksForeignKeyTypes: true,
   hasDatabaseWideCheckNames: false,
+  followsRenames: true,
   renamedConstraintSuffixes: { foreignKey: '_ibfk_' },
   compoundStatement: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
   // Since 11.5 they are unsigned 32-bit numbers, and FROM_UNIXTIME has the same range.

@@ -28,6 +28,7 @@ export const mysqlTraits: Traits = {
   addsZeroDefault: false,
   locksForeignKeyTypes: false,
   hasDatabaseWideCheckNames: true,
+  followsRenames: false,
   jsonRoundsDecimals: true,
   maxTimestamp: "'2038-01-19 03:14:07.999'",
   arrayCheck: (column) => `json_type(${column}) = 'ARRAY'`,

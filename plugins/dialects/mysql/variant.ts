@@ -34,6 +34,8 @@ export interface Traits {
   /** CREATE OR REPLACE exists for routines, triggers and events. */
   readonly replacesRoutines: boolean;
   readonly dropCheck: 'DROP CHECK' | 'DROP CONSTRAINT';
+  /** A generated column and a check follow the new name of a column that they read. Otherwise the rename is rejected. */
+  readonly followsRenames: boolean;
   /** Adding a column with an expression as its default copies the table. */
   readonly copiesForExpressionDefaults: boolean;
   /** A check in a column definition belongs to the column, and a MODIFY without it drops it. Otherwise it is a table check. */

@@ -62,10 +62,11 @@ export default class Rollback extends MigratorCommand {
     let destroyed: readonly DestructiveStatement[] = [];
     const report = await rollback(target, {
       ...which,
+      ...consent,
       signal: this.signal,
       confirm: async (plan) => {
         destroyed = destructiveStatements(plan);
-        await consent(plan);
+        await consent.confirm(plan);
       },
       onEvent: progress(this, label, this.verbose),
       ...this.lock,

@@ -145,13 +145,14 @@ export default class Generate extends DatabaseCommand {
       this.print(planText(`${plural(generated.length, 'migration')} to generate`, generated, this.context.stdout));
       return;
     }
-    for (const { file, migration, statements, risks, rollbackRisks, lint } of generated) {
+    for (const { file, migration, statements, risks, rollbackRisks, unedited, lint } of generated) {
       this.print(file);
       for (const why of risks) this.warn(`${migration.tag}: ${why}; the migration then fails`);
       for (const why of rollbackRisks)
         this.warn(
           `${migration.tag}: on rollback, ${why}; to allow a rollback, make it optional in an earlier migration`,
         );
+      for (const text of unedited) this.warn(`${migration.tag}: ${text}`);
       for (const loss of migration.lossy ?? []) this.warn(`${migration.tag}: ${loss}`);
       if (migration.irreversible !== undefined)
         this.warn(`${migration.tag} cannot be rolled back: ${migration.irreversible}`);

@@ -10,17 +10,26 @@ import type { RunContext } from '../run/run-context.ts';
 /** Number of ids in an error. */
 const SHOWN_IDS = 5;
 
-/** Throws `data_violates` with the number of violating documents and some of their ids. */
+/** A field that is renamed before the preconditions are checked. */
+export interface FieldMove {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Throws `data_violates` with the number of violating documents and some of their ids. Reads documents as after `moves`. */
 export async function assertPreconditions(
   context: RunContext,
   collection: string,
   checks: readonly Precondition[],
+  moves: readonly FieldMove[] = [],
 ): Promise<void> {
-  if (!(await mayViolate(context, collection, checks))) return;
+  // A query without stages can use an index, but cannot rename a field.
+  if (moves.length === 0 && !(await mayViolate(context, collection, checks))) return;
+  const moved = moves.flatMap(({ from, to }) => [{ $set: { [to]: `$${from}` } }, { $unset: from }]);
   const documents = context.server.db.collection(collection);
   for (const check of checks) {
     const allowed = 'missingField' in check ? (check.atMost ?? 0) : 0;
-    const pipeline = violationPipeline(context, check);
+    const pipeline = [...moved, ...violationPipeline(context, check)];
     const shown = await documents
       .aggregate([...pipeline, { $limit: Math.max(SHOWN_IDS, allowed + 1) }], { allowDiskUse: true })
       .toArray();

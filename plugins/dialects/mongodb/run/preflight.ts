@@ -1,7 +1,7 @@
 import type { PreflightFailure, PreflightReport } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
 import type { MongoStatement, MongoStep, Precondition } from '../compile/step.ts';
-import { assertPreconditions } from '../data/preconditions.ts';
+import { assertPreconditions, type FieldMove } from '../data/preconditions.ts';
 import type { RunContext } from './run-context.ts';
 
 /**
@@ -20,11 +20,12 @@ export async function preflight(
     if (step.kind === 'raw') break;
     const collection = changes.originalName(step.collection);
     const checks = (step.checks ?? []).filter((check) => !changes.mayAffect(collection, check));
+    const moves = changes.moves(collection);
     changes.add(step);
     // Nothing was changed when the first step makes its own checks.
     if (collection === undefined || checks.length === 0 || (statement === 0 && !isPreview)) continue;
     try {
-      await assertPreconditions(context, collection, checks);
+      await assertPreconditions(context, collection, checks, moves);
     } catch (error) {
       if (!isSvcError(error)) throw error;
       failures.push({ statement, error });
@@ -39,6 +40,8 @@ class RunChanges {
   readonly #originals = new Map<string, string | undefined>();
   /** The fields that steps change in documents, by the name of their collection at the start. */
   readonly #fields = new Map<string, Set<string>>();
+  /** The fields that steps rename, by the name of their collection at the start. */
+  readonly #moves = new Map<string, FieldMove[]>();
 
   originalName(collection: string): string | undefined {
     return this.#originals.has(collection) ? this.#originals.get(collection) : collection;
@@ -50,8 +53,13 @@ class RunChanges {
     if (step.kind === 'rename') this.#originals.set(step.collection, undefined).set(step.to, original);
     if (original === undefined) return;
     const changed = this.#fields.get(original) ?? new Set();
-    for (const field of changedFields(step)) changed.add(field);
+    for (const field of changedFields(step, changed)) changed.add(field);
     this.#fields.set(original, changed);
+    if (step.kind === 'move') this.#moves.set(original, [...this.moves(original), step]);
+  }
+
+  moves(collection: string | undefined): readonly FieldMove[] {
+    return collection === undefined ? [] : (this.#moves.get(collection) ?? []);
   }
 
   mayAffect(collection: string | undefined, check: Precondition): boolean {
@@ -61,14 +69,15 @@ class RunChanges {
   }
 }
 
-function changedFields(step: MongoStep): readonly string[] {
+/** A renamed field has the values that it had under its name before. */
+function changedFields(step: MongoStep, changed: ReadonlySet<string>): readonly string[] {
   switch (step.kind) {
     case 'fill':
     case 'unset':
     case 'convert':
       return [topLevel(step.field)];
     case 'move':
-      return [topLevel(step.from), topLevel(step.to)];
+      return changed.has(topLevel(step.from)) ? [topLevel(step.to)] : [];
     default:
       return [];
   }

@@ -21,7 +21,7 @@ import { type RunContext, runSegments } from '../run/run.ts';
 import { parseVersion, type Variant } from '../variant.ts';
 import { toSvcError } from './errors.ts';
 import { ifLockFree, isLockTaken, sessionHoldsLock, withMigrationLock } from './lock.ts';
-import { PERMISSION_PROBES } from './permission-probes.ts';
+import { PERMISSION_PROBES, referenceProbe } from './permission-probes.ts';
 import { openSession } from './session.ts';
 import { type Settings, sessionSetupSql } from './settings.ts';
 import { parseAddress } from './url.ts';
@@ -40,6 +40,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     exec,
     traits,
     version,
+    database: serverInfo.database,
     allowCopy: allowCopy || settings.allowCopy,
     copyRows: settings.copyRows,
     onProgress: settings.onProgress,
@@ -67,18 +68,19 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     server: `${variant.title} ${version.join('.')}`,
     run: (segments, epoch, tookMs, observer) =>
       runSegments(runContext, adaptSegments({ traits, version }, segments, observer), epoch, tookMs, observer),
-    preflight: (statements) =>
-      withSvcErrors(() => session.exclusive((exec) => preflight(alterContext(exec), adapt(statements)))),
-    preview: (statements) =>
+    preflight: (statements, operations) =>
+      withSvcErrors(() => session.exclusive((exec) => preflight(alterContext(exec), adapt(statements), operations))),
+    preview: (statements, operations) =>
       withSvcErrors(async () => {
         const texts = await previewSql(session.exec, traits, adapt(statements));
         const report = await ifLockFree(lockContext, () =>
-          session.exclusive((exec) => preflight(alterContext(exec), adapt(statements), true)),
+          session.exclusive((exec) => preflight(alterContext(exec), adapt(statements), operations, true)),
         );
         return { texts, ...(report ?? { failures: [], copies: [] }) };
       }),
     query: rows,
     permissionProbes: PERMISSION_PROBES,
+    referenceProbe,
     introspect: async (collections) => (await read(collections)).model,
     async unsupportedObjects() {
       const { unsupported } = await read();

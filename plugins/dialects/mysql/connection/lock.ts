@@ -8,7 +8,7 @@ import { errorNumber, poolerError, toSvcError } from './errors.ts';
 import type { ServerInfo } from './session.ts';
 
 /** One row counts how often the migration lock was acquired. A session with an older number has lost it. */
-const EPOCH_TABLE = '`_svc_lock`';
+export const EPOCH_TABLE = '`_svc_lock`';
 
 /** Seconds to wait inside the server between checks for an interruption. MySQL rounds up to whole seconds. */
 const WAIT_S = 1;

@@ -14,11 +14,12 @@ export async function assertEnumConvertible(
   exec: ExecSql,
   table: string,
   { column, lines }: NonNullable<AlterTable['convertEnum']>,
+  withClause = '',
 ): Promise<void> {
   const name = quoteIdentifier(column);
   const found = await rowsOf(
     exec,
-    `SELECT CAST(${name} AS CHAR) AS label, COUNT(*) AS counted FROM ${quoteIdentifier(table)} WHERE ${name} IS NOT NULL GROUP BY ${name}`,
+    `${withClause}SELECT CAST(${name} AS CHAR) AS label, COUNT(*) AS counted FROM ${quoteIdentifier(table)} WHERE ${name} IS NOT NULL GROUP BY ${name}`,
   );
   const drop = `DROP TABLE IF EXISTS ${PROBE}`;
   let rows = 0;
@@ -50,10 +51,10 @@ export async function acceptsValue(exec: ExecSql, insert: string): Promise<boole
 export const MAX_COUNTED = 100_000;
 
 /** The number of rows, at most one more than `MAX_COUNTED`. */
-export async function countRows(exec: ExecSql, from: string): Promise<number> {
+export async function countRows(exec: ExecSql, from: string, withClause = ''): Promise<number> {
   const [row] = await rowsOf(
     exec,
-    `SELECT COUNT(*) AS counted FROM (SELECT 1 FROM ${from} LIMIT ${MAX_COUNTED + 1}) AS found`,
+    `${withClause}SELECT COUNT(*) AS counted FROM (SELECT 1 FROM ${from} LIMIT ${MAX_COUNTED + 1}) AS found`,
   );
   return Number(row?.counted);
 }
@@ -68,8 +69,9 @@ export async function assertNoRows(
   exec: ExecSql,
   table: string,
   { condition, why }: NonNullable<AlterTable['rejectRows']>,
+  withClause = '',
 ): Promise<void> {
-  const found = await countRows(exec, `${quoteIdentifier(table)} WHERE ${condition}`);
+  const found = await countRows(exec, `${quoteIdentifier(table)} WHERE ${condition}`, withClause);
   if (found > 0) throw violationError(table, found, why);
 }
 

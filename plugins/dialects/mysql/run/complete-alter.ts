@@ -108,7 +108,11 @@ function assertIndexesPreserved(
   });
 }
 
-function dropArrayChecks(traits: Traits, { checks }: CatalogTable, column: string): PlainClause[] {
+export function dropArrayChecks(
+  traits: Traits,
+  { checks }: CatalogTable,
+  column: string,
+): { readonly kind: 'dropCheck'; readonly name: string }[] {
   return checks
     .filter(({ ofColumn, expression }) => !ofColumn && isArrayCheck(traits, expression, column))
     .map(({ name }) => ({ kind: 'dropCheck', name }));

@@ -2,7 +2,6 @@ import { isSvcError } from '../../../../core/errors.ts';
 import { readTable } from '../catalog/read-catalog.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { type AlterTable, alterSql, type PlainClause } from '../compile/step.ts';
-import type { Violation } from '../compile/violations.ts';
 import { errorNumber, toSvcError } from '../connection/errors.ts';
 import { assertEnumConvertible, assertNoRows } from '../data/conversion-checks.ts';
 import { completeClauses } from './complete-alter.ts';
@@ -81,22 +80,27 @@ async function createEmptyCopy(context: AlterContext, table: string, drop: strin
 
 async function assertChange(
   context: AlterContext,
-  table: string,
-  { alter, columnsUnchanged, violations }: TableChange,
+  presentTable: string,
+  { alter, source, violations }: TableChange,
 ): Promise<void> {
   const { exec } = context;
-  const { rejectRows, convertEnum } = alter;
+  const { rejectRows, convertEnum, table } = alter;
   assertServerSupports(context, alter);
   // Other conditions may read columns that an earlier statement changes.
-  if (rejectRows && (columnsUnchanged || rejectRows.condition === 'TRUE')) await assertNoRows(exec, table, rejectRows);
-  if (convertEnum && columnsUnchanged) await assertEnumConvertible(exec, table, convertEnum);
+  if (rejectRows && source) await assertNoRows(exec, table, rejectRows, source.withClause);
+  else if (rejectRows?.condition === 'TRUE') await assertNoRows(exec, presentTable, rejectRows);
+  if (convertEnum && source) await assertEnumConvertible(exec, table, convertEnum, source.withClause);
   for (const violation of violations) await assertNoViolation(context, table, violation);
 }
 
 /** Ignores a condition that the server cannot evaluate yet: the step itself reports a violation. */
-async function assertNoViolation({ exec }: AlterContext, table: string, violation: Violation): Promise<void> {
+async function assertNoViolation(
+  { exec }: AlterContext,
+  table: string,
+  violation: TableChange['violations'][number],
+): Promise<void> {
   try {
-    await assertNoRows(exec, table, violation);
+    await assertNoRows(exec, table, violation, violation.source.withClause);
   } catch (error) {
     if (errorNumber(error) === undefined) throw error;
   }

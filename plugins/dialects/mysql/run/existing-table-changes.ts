@@ -1,3 +1,5 @@
+import { PresentNames, type PresentTable } from '../../sql/present-names.ts';
+import { quoteIdentifier } from '../compile/literal.ts';
 import type { AlterClause, AlterTable, MysqlStatement } from '../compile/step.ts';
 import type { ForeignKeyColumns, Violation } from '../compile/violations.ts';
 
@@ -19,34 +21,59 @@ export interface TableChange {
   readonly alter: AlterTable;
   /** Its migration permits copying the table. */
   readonly allowCopy: boolean;
-  /** No earlier statement changes its columns or their values. */
-  readonly columnsUnchanged: boolean;
+  /** The names at the start of the columns that it changes or drops; absent for those that the run adds. */
+  readonly presentColumns: ReadonlyMap<string, string>;
+  /** How a query reads the table as the change finds it; undefined if an earlier statement changes its columns or values. */
+  readonly source: ChangedSource | undefined;
   /** Only those that read no column which an earlier statement changes. */
-  readonly violations: readonly Violation[];
+  readonly violations: readonly (Violation & { readonly source: ChangedSource })[];
+}
+
+/** Tables under the names that they will have: a WITH clause that renames their columns, or an empty text. */
+interface ChangedSource {
+  readonly withClause: string;
 }
 
 /** A foreign key to a table that exists at the start of the run. */
 export interface AddedForeignKey extends ForeignKeyColumns {
   readonly statement: number;
   readonly table: string;
-  /** The referencing table exists at the start too. */
-  readonly existsBefore: boolean;
+  /** The referencing table and its columns at the start, if they exist then. */
+  readonly present: PresentColumns | undefined;
+  readonly presentParent: PresentColumns;
+}
+
+interface PresentColumns {
+  readonly table: string;
+  readonly columns: readonly string[];
 }
 
 /** Stops at a raw statement that may change or empty tables. */
-export function existingTableChanges(statements: readonly MysqlStatement[]): ExistingTableChanges {
+export function existingTableChanges(statements: readonly MysqlStatement[], database: string): ExistingTableChanges {
   const changes = new Map<string, TableChange[]>();
   const dropped = new Map<string, number>();
   const droppedObjects = new Set<string>();
   const foreignKeys: AddedForeignKey[] = [];
-  /** The original name of each table that the run creates, drops or renames, if it existed at the start. */
-  const originals = new Map<string, string | undefined>();
-  const originalOf = (name: string): string | undefined => (originals.has(name) ? originals.get(name) : name);
-  /** Columns that the run adds, changes or drops, by the name of their table at the start. */
-  const changedColumns = new Map<string, readonly string[]>();
+  const names = new PresentNames();
   let hasRaw = false;
-  const isUnchanged = (table: string, columns: readonly string[]): boolean =>
-    !hasRaw && !originals.has(table) && !columns.some((column) => changedColumns.get(table)?.includes(column));
+  const presentColumns = (table: string, columns: readonly string[]): PresentColumns | undefined => {
+    const present = hasRaw ? undefined : names.table(table);
+    const found = columns.flatMap((column) => present?.unchangedColumn(column) ?? []);
+    return present && found.length === columns.length ? { table: present.name, columns: found } : undefined;
+  };
+  const sourceOf = (reads: Violation['reads']): ChangedSource | undefined => {
+    const renamed: string[] = [];
+    for (const [table, columns] of Object.entries(reads)) {
+      const present = presentColumns(table, columns);
+      if (!present) return undefined;
+      if (present.table === table && present.columns.every((column, index) => column === columns[index])) continue;
+      const selected = [...new Set(present.columns.map((column, index) => columnAs(column, columns[index])))];
+      renamed.push(
+        `${quoteIdentifier(table)} AS (SELECT ${selected.join(', ') || '1'} FROM ${quoteIdentifier(database)}.${quoteIdentifier(present.table)})`,
+      );
+    }
+    return { withClause: renamed.length === 0 ? '' : `WITH ${renamed.join(', ')} ` };
+  };
   for (const [index, statement] of statements.entries()) {
     const plan = statement.run;
     if (plan.kind === 'raw') {
@@ -56,37 +83,54 @@ export function existingTableChanges(statements: readonly MysqlStatement[]): Exi
       if (MAY_CHANGE_TABLES.test(statement.text)) break;
       continue;
     }
-    const table = originalOf(plan.table);
     if (plan.kind === 'fillColumn') continue;
+    const table = names.table(plan.table);
     if (plan.kind !== 'alterTable') {
-      if (plan.kind === 'dropTable' && table !== undefined) dropped.set(table, index);
-      originals.set(plan.table, undefined);
+      if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);
+      names.forget(plan.table);
       continue;
     }
-    const newName = newNameIn(plan);
-    if (newName !== undefined) originals.set(plan.table, undefined).set(newName, table);
     const found = plan.violations ?? [];
     for (const { foreignKey } of found) {
-      if (!foreignKey || !isUnchanged(foreignKey.parent, foreignKey.target)) continue;
-      const existsBefore = isUnchanged(plan.table, foreignKey.columns);
-      foreignKeys.push({ ...foreignKey, statement: index, table: plan.table, existsBefore });
+      const presentParent = foreignKey && presentColumns(foreignKey.parent, foreignKey.target);
+      if (!presentParent) continue;
+      const present = presentColumns(plan.table, foreignKey.columns);
+      foreignKeys.push({ ...foreignKey, statement: index, table: plan.table, present, presentParent });
     }
-    if (table === undefined) continue;
-    const columns = plan.clauses.flatMap(columnsOf);
-    const change = {
-      statement: index,
-      text: statement.text,
-      alter: plan,
-      allowCopy: statement.allowCopy === true,
-      columnsUnchanged: isUnchanged(table, columns),
-      violations: found.filter(({ reads }) =>
-        Object.entries(reads).every(([from, columns]) => isUnchanged(from, columns)),
-      ),
-    };
-    changes.set(table, [...(changes.get(table) ?? []), change]);
-    changedColumns.set(table, [...(changedColumns.get(table) ?? []), ...columns]);
+    if (table) {
+      const columns = plan.clauses.flatMap(existingColumns);
+      const change = {
+        statement: index,
+        text: statement.text,
+        alter: plan,
+        allowCopy: statement.allowCopy === true,
+        presentColumns: new Map(
+          columns.flatMap((column) => {
+            const name = table.column(column);
+            return name === undefined ? [] : [[column, name] as const];
+          }),
+        ),
+        source: sourceOf({ [plan.table]: columns }),
+        violations: found.flatMap((violation) => {
+          const source = sourceOf(violation.reads);
+          return source ? [{ ...violation, source }] : [];
+        }),
+      };
+      changes.set(table.name, [...(changes.get(table.name) ?? []), change]);
+      for (const clause of plan.clauses) applyToNames(table, clause);
+    }
+    const newName = newNameIn(plan);
+    if (newName !== undefined) names.rename(plan.table, newName);
   }
   return { changes, dropped, foreignKeys, droppedObjects };
+}
+
+const columnAs = (column: string, name = column): string => `${quoteIdentifier(column)} AS ${quoteIdentifier(name)}`;
+
+function applyToNames(table: PresentTable, clause: AlterClause): void {
+  if (clause.kind === 'addColumn' || clause.kind === 'dropColumn') table.forget(clause.column);
+  if (clause.kind === 'modifyColumn') table.change(clause.column);
+  if (clause.kind === 'renameColumn') table.rename(clause.from, clause.to);
 }
 
 /** A raw statement that may replace or empty a table. */
@@ -95,14 +139,14 @@ const MAY_CHANGE_TABLES = /\b(alter|call|create|delete|drop|execute|load|rename|
 export const newNameIn = ({ clauses }: AlterTable): string | undefined =>
   clauses.find((clause) => clause.kind === 'renameTable')?.to;
 
-function columnsOf(clause: AlterClause): readonly string[] {
+/** The columns that the clause needs. */
+function existingColumns(clause: AlterClause): readonly string[] {
   switch (clause.kind) {
-    case 'addColumn':
     case 'modifyColumn':
     case 'dropColumn':
       return [clause.column];
     case 'renameColumn':
-      return [clause.from, clause.to];
+      return [clause.from];
     default:
       return [];
   }

@@ -95,17 +95,18 @@ function isDroppedBefore(
 
 function neededColumnError(
   table: string,
-  { alter }: TableChange,
+  { alter, presentColumns }: TableChange,
   foreignKeys: readonly ForeignKeyFact[],
 ): SvcError | undefined {
   for (const clause of alter.clauses) {
-    if (clause.kind !== 'dropColumn') continue;
+    const column = clause.kind === 'dropColumn' ? presentColumns.get(clause.column) : undefined;
+    if (column === undefined) continue;
     const key = foreignKeys.find(
       (one) =>
-        (one.referenced === table && one.target.includes(clause.column)) ||
-        (!one.isOutside && one.table === table && one.columns.includes(clause.column)),
+        (one.referenced === table && one.target.includes(column)) ||
+        (!one.isOutside && one.table === table && one.columns.includes(column)),
     );
-    if (key) return neededError('field_in_use', `The field "${table}.${clause.column}" cannot be dropped.`, key);
+    if (key) return neededError('field_in_use', `The field "${table}.${column}" cannot be dropped.`, key);
   }
   return undefined;
 }

@@ -23,6 +23,7 @@ export interface AlterContext {
   readonly exec: ExecSql;
   readonly traits: Traits;
   readonly version: Version;
+  readonly database: string;
   /** Whether a statement may copy a table of any size, which blocks writes to it. */
   readonly allowCopy: boolean;
   /** A table with at most this many rows is copied without permission. */

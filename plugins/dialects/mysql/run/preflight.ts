@@ -1,5 +1,6 @@
 import type { PreflightFailure, PreflightReport, TableCopy } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
@@ -9,6 +10,7 @@ import { findColumnConflicts } from './column-conflicts.ts';
 import { completeClauses } from './complete-alter.ts';
 import { tryChanges } from './dry-run-table.ts';
 import { type AddedForeignKey, existingTableChanges, newNameIn } from './existing-table-changes.ts';
+import { findExpressionReaders } from './expression-readers.ts';
 import { findNeededKeys } from './needed-keys.ts';
 import type { AlterContext } from './online-alter.ts';
 import { findReaders } from './readers.ts';
@@ -18,17 +20,19 @@ import { copyRequiredError, type RequiredCopy } from './table-copy.ts';
 export async function preflight(
   context: AlterContext,
   statements: readonly MysqlStatement[],
+  operations: readonly MigrationOperation[] = [],
   isPreview = false,
 ): Promise<PreflightReport> {
   const { exec, traits, foldsTableNames } = context;
   const uppercaseNames = foldsTableNames ? findNamesWithUppercase(statements) : [];
   if (uppercaseNames.length > 0) return { failures: uppercaseNames, copies: [] };
-  const all = existingTableChanges(statements);
+  const all = existingTableChanges(statements, context.database);
   const { changes, dropped, foreignKeys } = all;
   const failures = [
     ...(await findOutsideReferences(exec, dropped)),
     ...(await findNeededKeys(exec, traits, all)),
-    ...(await findReaders(exec, all)),
+    ...(await findReaders(exec, all, operations)),
+    ...(await findExpressionReaders(exec, traits, all)),
     ...(await findIncompatibleKeys(exec, traits, foreignKeys)),
   ];
   // A single statement has no effect when it fails.
@@ -109,19 +113,24 @@ async function findIncompatibleKeys(
   traits: Traits,
   keys: readonly AddedForeignKey[],
 ): Promise<PreflightFailure[]> {
-  const tables = keys.flatMap(({ table, existsBefore, parent }) => (existsBefore ? [table, parent] : [parent]));
+  const tables = keys.flatMap(({ present, presentParent }) => [
+    ...(present ? [present.table] : []),
+    presentParent.table,
+  ]);
   const catalog = await readCatalog(exec, traits, [...new Set(tables)]);
   const typeOf = (table: string, column: string | undefined) =>
     catalog.find(({ name }) => name === table)?.columns.find(({ name }) => name === column)?.type;
   const failures: PreflightFailure[] = [];
-  for (const { statement, table, existsBefore, columns, types, attributes, parent, target } of keys) {
+  for (const { statement, table, present, columns, types, attributes, parent, presentParent, target } of keys) {
     for (const [index, column] of columns.entries()) {
-      const ownType = (existsBefore ? typeOf(table, column) : undefined) ?? types[index] ?? '';
-      const otherType = typeOf(parent, target[index]);
+      const presentColumn = present?.columns[index];
+      const ownType = (present && typeOf(present.table, presentColumn)) ?? types[index] ?? '';
+      const otherType = typeOf(presentParent.table, presentParent.columns[index]);
       if (otherType === undefined || strictKeyType(ownType) === strictKeyType(otherType)) continue;
-      const definition = existsBefore
-        ? await completeDefinition(exec, traits, table, column, otherType)
-        : `${quoteIdentifier(column)} ${otherType}${attributes[index] ?? ''}`;
+      const definition =
+        present?.table === table && presentColumn === column
+          ? await completeDefinition(exec, traits, table, column, otherType)
+          : `${quoteIdentifier(column)} ${otherType}${attributes[index] ?? ''}`;
       const error = new SvcError('constraint_invalid', `"${table}.${column}" cannot reference "${parent}".`, {
         why: `It is of type ${ownType}, "${parent}.${target[index]}" of type ${otherType}, and the server requires the same type for both.`,
         next: [

@@ -14,9 +14,10 @@ export async function previewSql(
   statements: readonly MysqlStatement[],
 ): Promise<string[]> {
   const texts = statements.map(({ text }) => text);
-  for (const [table, changes] of existingTableChanges(statements).changes) {
-    for (const { statement, alter, columnsUnchanged } of changes) {
-      if (!columnsUnchanged || !needsCatalog(traits, alter)) continue;
+  for (const [table, changes] of existingTableChanges(statements, '').changes) {
+    for (const { statement, alter, source } of changes) {
+      // A table or a column that an earlier statement renames is not in the catalog under its new name.
+      if (source?.withClause !== '' || !needsCatalog(traits, alter)) continue;
       try {
         texts[statement] = completeSql(traits, table, await completeClauses(exec, traits, alter)).join('; ');
       } catch (error) {

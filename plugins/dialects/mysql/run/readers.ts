@@ -1,6 +1,8 @@
 import type { PreflightFailure } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { containsWord, escapeRegExp } from '../../../../core/match-text.ts';
+import { nameInTable } from '../../../../core/schema/database-object.ts';
+import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import type { AlterClause } from '../compile/step.ts';
@@ -14,43 +16,63 @@ interface Removal {
   readonly isRename: boolean;
 }
 
-/** A view or a trigger. */
+type ReaderKind = 'view' | 'trigger' | 'function' | 'procedure' | 'event';
+
 interface Reader {
-  readonly kind: 'view' | 'trigger';
+  readonly kind: ReaderKind;
   readonly name: string;
-  /** Lower case and without string literals. */
+  /** Lower case, without string literals and comments. */
   readonly text: string;
   /** The table of a trigger. */
   readonly table: string | undefined;
 }
 
-/** Dropped and renamed tables and columns that a view or a trigger reads: the server would keep it, unusable. */
+/** Dropped and renamed tables and columns that a view, a trigger or a routine reads: the server would keep it, unusable. */
 export async function findReaders(
   exec: ExecSql,
   { changes, dropped, droppedObjects }: ExistingTableChanges,
+  operations: readonly MigrationOperation[],
 ): Promise<PreflightFailure[]> {
   const removals = [
     ...[...dropped].map(([table, statement]): Removal => ({ statement, table, isRename: false })),
     ...[...changes].flatMap(([table, list]) =>
-      list.flatMap(({ statement, alter }) =>
-        alter.clauses.flatMap((clause) => removalsOf(clause).map((one) => ({ ...one, statement, table }))),
+      list.flatMap(({ statement, alter, presentColumns }) =>
+        alter.clauses.flatMap((clause) =>
+          removalsOf(clause, presentColumns).map((one) => ({ ...one, statement, table })),
+        ),
       ),
     ),
   ];
   if (removals.length === 0) return [];
-  const readers = (await readReaders(exec)).filter(({ kind, name }) => !droppedObjects.has(`${kind}/${name}`));
+  // The server never checks the text of a routine, so it may be replaced after the change too.
+  const replaced = new Set(
+    operations.flatMap((one) =>
+      one.type === 'replaceObject' || one.type === 'dropObject' ? [`${one.kind}/${nameInTable(one)}`] : [],
+    ),
+  );
+  const readers = (await readReaders(exec)).filter(
+    ({ kind, name }) => !droppedObjects.has(`${kind}/${name}`) && !(kind !== 'view' && replaced.has(`${kind}/${name}`)),
+  );
   return removals.flatMap((removal): PreflightFailure[] => {
     const reader = readers.find((one) => reads(one, removal));
     return reader ? [{ statement: removal.statement, error: unusableError(removal, reader) }] : [];
   });
 }
 
-function removalsOf(clause: AlterClause): readonly Pick<Removal, 'column' | 'isRename'>[] {
+/** Without columns that the run adds: what reads one has it from another table, or is unusable already. */
+function removalsOf(
+  clause: AlterClause,
+  presentColumns: ReadonlyMap<string, string>,
+): readonly Pick<Removal, 'column' | 'isRename'>[] {
+  const removed = (name: string, isRename: boolean) => {
+    const column = presentColumns.get(name);
+    return column === undefined ? [] : [{ column, isRename }];
+  };
   switch (clause.kind) {
     case 'dropColumn':
-      return [{ column: clause.column, isRename: false }];
+      return removed(clause.column, false);
     case 'renameColumn':
-      return [{ column: clause.from, isRename: true }];
+      return removed(clause.from, true);
     case 'renameTable':
       return [{ isRename: true }];
     default:
@@ -64,14 +86,18 @@ async function readReaders(exec: ExecSql): Promise<readonly Reader[]> {
     `SELECT 'view' AS kind, v.table_name AS name, v.view_definition AS text, NULL AS t, DATABASE() AS db
   FROM information_schema.views v WHERE v.table_schema = DATABASE()
 UNION ALL SELECT 'trigger', g.trigger_name, g.action_statement, g.event_object_table, DATABASE()
-  FROM information_schema.triggers g WHERE g.trigger_schema = DATABASE() ORDER BY kind DESC, name`,
+  FROM information_schema.triggers g WHERE g.trigger_schema = DATABASE()
+UNION ALL SELECT LOWER(r.routine_type), r.routine_name, r.routine_definition, NULL, DATABASE()
+  FROM information_schema.routines r WHERE r.routine_schema = DATABASE() AND r.routine_type IN ('FUNCTION', 'PROCEDURE')
+UNION ALL SELECT 'event', e.event_name, e.event_definition, NULL, DATABASE()
+  FROM information_schema.events e WHERE e.event_schema = DATABASE() ORDER BY kind DESC, name`,
   );
   return rows.map(({ kind, name, text, t, db }) => ({
-    kind: kind === 'view' ? 'view' : 'trigger',
+    kind: String(kind) as ReaderKind,
     name: String(name),
     text: String(text ?? '')
       .toLowerCase()
-      .replace(/'(?:[^'\\]|\\.|'')*'/gs, "''")
+      .replace(/'(?:[^'\\]|\\.|'')*'|\/\*.*?\*\/|(?:--\s|#)[^\n]*/gs, "''")
       // A view names its own database with every table.
       .replaceAll(`${quoteIdentifier(String(db)).toLowerCase()}.`, ''),
     table: t === null || t === undefined ? undefined : String(t),
@@ -79,7 +105,7 @@ UNION ALL SELECT 'trigger', g.trigger_name, g.action_statement, g.event_object_t
 }
 
 function reads(reader: Reader, { table, column }: Removal): boolean {
-  return reader.kind === 'view' ? viewReads(reader.text, table, column) : triggerReads(reader, table, column);
+  return reader.kind === 'view' ? viewReads(reader.text, table, column) : textReads(reader, table, column);
 }
 
 /** The server writes the names of a view in full: `table`.`column`, or `alias`.`column` after `table` `alias`. */
@@ -93,8 +119,11 @@ function viewReads(text: string, table: string, column: string | undefined): boo
   return [...aliases].some((alias) => text.includes(`${alias}.${quoteIdentifier(column.toLowerCase())}`));
 }
 
-/** The text of a trigger is as its author wrote it. One that names another table and the column is taken for a reader. */
-function triggerReads({ text, table: own }: Reader, table: string, column: string | undefined): boolean {
+/**
+ * The text of a trigger, a routine or an event is as its author wrote it. One that names the table and the column is taken
+ * for a reader.
+ */
+function textReads({ text, table: own }: Reader, table: string, column: string | undefined): boolean {
   // Triggers are dropped with their table, and follow its name.
   if (own === table) {
     return (
@@ -105,15 +134,24 @@ function triggerReads({ text, table: own }: Reader, table: string, column: strin
   return containsWord(text, table) && (column === undefined || containsWord(text, column));
 }
 
+const USES: Readonly<Record<ReaderKind, string>> = {
+  view: 'every query of it',
+  trigger: 'every statement that it runs for',
+  function: 'every call of it',
+  procedure: 'every call of it',
+  event: 'each of its runs',
+};
+
 function unusableError({ table, column, isRename }: Removal, { kind, name }: Reader): SvcError {
   const what = column === undefined ? `The table "${table}"` : `"${table}.${column}"`;
   return new SvcError(
     'collection_referenced',
     `${what} cannot be ${isRename ? 'renamed' : 'dropped'}: the ${kind} "${name}" reads it.`,
     {
-      why: `The server would keep the ${kind} as it is, and ${kind === 'view' ? 'every query of it' : 'every statement that it runs for'} would fail.`,
+      why: `The server would keep the ${kind} as it is, and ${USES[kind]} would fail.`,
       next: [
-        `Drop it before in a raw statement of the same migration, and create it again after: DROP ${kind.toUpperCase()} ${quoteIdentifier(name)}`,
+        'If it is a file: change or remove it, and generate again.',
+        `Otherwise drop it before in a raw statement of the same migration, and create it again after: DROP ${kind.toUpperCase()} ${quoteIdentifier(name)}`,
       ],
       details: { [kind]: name },
     },

@@ -1,5 +1,4 @@
-import type { DatabaseObject } from '../../../../core/schema/database-object.ts';
-import { objectKey } from '../../../../core/schema/database-object.ts';
+import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
@@ -63,9 +62,12 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
     await exec(`SAVEPOINT before_object; ${copied}${text}`);
     const found = await objectsIn(exec, '(SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema())');
     const kind = isMaterialized ? 'view' : object.kind;
-    const read = found.find((one) => objectKey(one) === objectKey({ ...object, kind }));
+    // Only one of several functions of a name is created, so its name is without arguments.
+    const names = [object.name, object.name.replace(/\(.*\)$/s, '')];
+    const read = found.find((one) => one.kind === kind && names.includes(one.name));
     if (!read) return object;
-    return { ...object, definition: isMaterialized ? asMaterialized(read.definition) + rest : read.definition };
+    const normalRest = rest === '' ? '' : await normalizeIndexes(exec, object.name, rest);
+    return { ...object, definition: isMaterialized ? asMaterialized(read.definition) + normalRest : read.definition };
   } catch (error) {
     if (!isInvalidStatement(error)) throw error;
     return object;
@@ -91,6 +93,26 @@ const asMaterialized = (text: string): string => text.replace(/^CREATE VIEW/, 'C
 function splitAtIndexes(definition: string): readonly [string, string] {
   const at = definition.search(/;\s*(?:create\s+(?:unique\s+)?index|comment\s+on)\b/i);
   return at < 0 ? [definition, ''] : [definition.slice(0, at), definition.slice(at)];
+}
+
+/** The statements after a materialized view, with its indexes as the server writes them. They are created on a table. */
+async function normalizeIndexes(exec: ExecSql, view: string, rest: string): Promise<string> {
+  const statements = rest
+    .split(/;\s*(?=(?:create\s+(?:unique\s+)?index|comment\s+on)\b)/i)
+    .map((text) => text.trim().replace(/;$/, ''))
+    .filter((text) => text !== '');
+  const isIndex = (text: string) => /^create\b/i.test(text);
+  const name = quoteIdentifier(view);
+  await exec(
+    `ALTER VIEW pg_temp.${name} RENAME TO _svc_indexed; CREATE TEMPORARY TABLE ${name} (LIKE pg_temp._svc_indexed); ${statements.filter(isIndex).join('; ')}`,
+  );
+  const rows = await rowsOf(
+    exec,
+    `SELECT pg_get_indexdef(i.indexrelid, 0, true) AS definition FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
+  JOIN pg_class c ON c.oid = i.indrelid AND c.relname = ${quoteLiteral(view)} AND c.relnamespace = pg_my_temp_schema() ORDER BY x.relname`,
+  );
+  const others = statements.filter((text) => !isIndex(text));
+  return [...rows.map(({ definition }) => String(definition)), ...others].map((text) => `;\n\n${text}`).join('');
 }
 
 async function objectsIn(exec: ExecSql, schema: string): Promise<DatabaseObject[]> {

@@ -17,10 +17,11 @@ import type { PostgresqlStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
 import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-backend.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
+import { preflight } from '../run/preflight.ts';
 import { type RunContext, runSegments } from '../run/run.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
 import { type LockContext, lockHeldByAnySession, withMigrationLock } from './lock.ts';
-import { permissionProbes } from './permission-probes.ts';
+import { permissionProbes, referenceProbe } from './permission-probes.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
 
 export interface OpenSession {
@@ -71,9 +72,15 @@ export async function createConnection({
       ],
     }),
     run: (segments, epoch, tookMs, observer) => runSegments(runContext, segments, epoch, tookMs, observer),
+    preflight: (_, operations) => withSvcErrors(() => preflight(session.exec, name, operations)),
+    async preview(statements, operations) {
+      const report = await withSvcErrors(() => preflight(session.exec, name, operations));
+      return { ...report, texts: statements.map(({ text }) => text) };
+    },
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
     query: rows,
     permissionProbes: permissionProbes(schema, name),
+    referenceProbe: (references) => referenceProbe(schema, references),
     introspect: async (collections) => (await readTables(collections)).model,
     async unsupportedObjects() {
       const { unsupportedObjects } = await readTables();

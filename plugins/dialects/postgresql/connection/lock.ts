@@ -112,7 +112,7 @@ export function lockReleasedError(): SvcError {
 /** One row counts how often the migration lock was acquired. A session with an older number has lost it. */
 const EPOCH_TABLE = '_svc_lock';
 
-const epochTable = (schema: string): string => `${schema}${quoteIdentifier(EPOCH_TABLE)}`;
+export const epochTable = (schema: string): string => `${schema}${quoteIdentifier(EPOCH_TABLE)}`;
 
 /** A condition that locks the row in share mode: no other session gets the lock before this transaction ends. */
 export function epochIsCurrent(schema: string, epoch: number): string {

@@ -1,6 +1,9 @@
 import type { PermissionProbe } from '../../../../core/dialect.ts';
 import { auditTable, historyTable, metaTable } from '../../../../core/migration/history-table.ts';
+import type { ForeignKey } from '../../../../core/schema/model.ts';
+import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { epochTable } from './lock.ts';
 
 /** `schema` is quoted, with its dot; `name` is the same schema without quotes. */
 export function permissionProbes(schema: string, name: string): readonly PermissionProbe[] {
@@ -16,6 +19,7 @@ export function permissionProbes(schema: string, name: string): readonly Permiss
       text: `SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ${quoteLiteral(name)} AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE')`,
       denies: true,
     },
+    { needed: 'take the migration lock', text: `UPDATE ${epochTable(schema)} SET epoch = epoch WHERE false` },
     ...records.flatMap(({ table, key }) =>
       [
         `INSERT INTO ${table} SELECT * FROM ${table} WHERE false`,
@@ -23,4 +27,15 @@ export function permissionProbes(schema: string, name: string): readonly Permiss
       ].map((text) => ({ needed: 'write the history', text })),
     ),
   ];
+}
+
+/** `schema` is quoted, with its dot. */
+export function referenceProbe(schema: string, { table, columns }: ForeignKey['references']): PermissionProbe {
+  const relation = quoteLiteral(schema + quoteIdentifier(table));
+  const lacks = columns.map((column) => `NOT has_column_privilege(${relation}, ${quoteLiteral(column)}, 'REFERENCES')`);
+  return {
+    needed: `reference the table "${table}"`,
+    text: `SELECT ${quoteLiteral(table)} AS name WHERE ${lacks.join(' OR ')}`,
+    denies: true,
+  };
 }

@@ -1,0 +1,62 @@
+import { containsWord } from '../../core/match-text.ts';
+import { nameInTable, type ObjectModel, objectKey } from '../../core/schema/database-object.ts';
+import type { MigrationOperation } from '../../core/schema/operation.ts';
+
+/**
+ * Which objects still name a table or a field that the operations drop or rename. Their texts are not parsed: the name may
+ * be that of something else.
+ */
+export function uneditedObjects(operations: readonly MigrationOperation[], objects: ObjectModel): readonly string[] {
+  const removals = removalsIn(operations);
+  return [...objects.values()].flatMap((object) => {
+    const found = removals.find(
+      ({ table, field }) =>
+        containsWord(object.definition, table) && (field === undefined || containsWord(object.definition, field)),
+    );
+    if (!found) return [];
+    const { table, field, change } = found;
+    const what = field === undefined ? `the table "${table}"` : `"${table}.${field}"`;
+    return [
+      `${object.kind} "${nameInTable(object)}" names ${what}, which it ${change}: edit ${objectKey(object)}.sql if it reads it`,
+    ];
+  });
+}
+
+interface Removal {
+  readonly table: string;
+  readonly field?: string;
+  readonly change: 'drops' | 'renames';
+}
+
+/** Without names that a later operation gives to something else. */
+function removalsIn(operations: readonly MigrationOperation[]): readonly Removal[] {
+  const removals = new Map<string, Removal>();
+  const add = (removal: Removal) => removals.set(keyOf(removal), removal);
+  for (const operation of operations) {
+    switch (operation.type) {
+      case 'dropCollection':
+        add({ table: operation.collection, change: 'drops' });
+        break;
+      case 'renameCollection':
+        removals.delete(keyOf({ table: operation.to }));
+        add({ table: operation.collection, change: 'renames' });
+        break;
+      case 'createCollection':
+        removals.delete(keyOf({ table: operation.name }));
+        break;
+      case 'dropField':
+        add({ table: operation.collection, field: operation.field, change: 'drops' });
+        break;
+      case 'renameField':
+        removals.delete(keyOf({ table: operation.collection, field: operation.to }));
+        add({ table: operation.collection, field: operation.from, change: 'renames' });
+        break;
+      case 'addField':
+        removals.delete(keyOf({ table: operation.collection, field: operation.field.name }));
+        break;
+    }
+  }
+  return [...removals.values()];
+}
+
+const keyOf = ({ table, field = '' }: Pick<Removal, 'table' | 'field'>): string => JSON.stringify([table, field]);

@@ -1,0 +1,209 @@
+import type { PreflightFailure, PreflightReport } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
+import { containsWord, escapeRegExp } from '../../../../core/match-text.ts';
+import { isObjectOperation } from '../../../../core/schema/database-object.ts';
+import type { MigrationOperation } from '../../../../core/schema/operation.ts';
+import { PresentNames } from '../../sql/present-names.ts';
+import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { quoteLiteral } from '../compile/literal.ts';
+
+/** A table or a column that a statement drops or renames, under its name before the run. */
+interface Removal {
+  readonly statement: number;
+  readonly table: string;
+  readonly column: string | undefined;
+  readonly isRename: boolean;
+}
+
+/** An object of the catalog that reads a table or a column. */
+interface Reader {
+  readonly what: string;
+  /** As `kind/name`, or `kind/table.name`. */
+  readonly key: string;
+  readonly drop: string;
+  /** The server does not notice that it can no longer run. */
+  readonly isText: boolean;
+}
+
+/**
+ * Dropped and renamed tables and columns that an object of the catalog reads. The server rejects the statement for most of
+ * them, but only after earlier migrations of the run are committed; it keeps a function of text, which then fails.
+ */
+export async function preflight(
+  exec: ExecSql,
+  schema: string,
+  operations: readonly MigrationOperation[],
+): Promise<PreflightReport> {
+  const { removals, changedAt } = removalsIn(operations);
+  if (removals.length === 0) return { failures: [], copies: [] };
+  const isChangedBefore = ({ key, isText }: Reader, statement: number): boolean =>
+    (changedAt.get(key) ?? Infinity) < (isText ? Infinity : statement);
+  const dependents = await readDependents(exec, schema, removals);
+  const routines = await readRoutines(exec, schema);
+  const failures = removals.flatMap((removal, index): PreflightFailure[] => {
+    const { statement } = removal;
+    const candidates = [
+      ...(dependents.get(index) ?? []),
+      ...routines.filter((routine) => routineReads(routine, removal)),
+    ];
+    const reader = candidates.find((one) => !isChangedBefore(one, statement));
+    return reader ? [{ statement, error: readError(removal, reader) }] : [];
+  });
+  return { failures, copies: [] };
+}
+
+/** Up to the first raw statement, which may change any object; and the first statement about each object and field. */
+function removalsIn(operations: readonly MigrationOperation[]): {
+  readonly removals: readonly Removal[];
+  readonly changedAt: ReadonlyMap<string, number>;
+} {
+  const removals: Removal[] = [];
+  const changedAt = new Map<string, number>();
+  const names = new PresentNames();
+  const change = (key: string, statement: number): void => {
+    if (!changedAt.has(key)) changedAt.set(key, statement);
+  };
+  for (const [statement, operation] of operations.entries()) {
+    // An operation may have several statements.
+    if (operation === operations[statement - 1]) continue;
+    if (operation.type === 'raw') break;
+    if (isObjectOperation(operation)) {
+      const { kind, name } = operation;
+      if (operation.type !== 'createObject') change(`${kind}/${name.replace(/\(.*\)$/s, '')}`, statement);
+      continue;
+    }
+    if (operation.type === 'createCollection') {
+      names.forget(operation.name);
+      continue;
+    }
+    const table = names.table(operation.collection);
+    const remove = (name?: string, isRename = false): void => {
+      const column = name === undefined ? undefined : table?.column(name);
+      if (table && (name === undefined || column !== undefined))
+        removals.push({ statement, table: table.name, column, isRename });
+      if (table && column !== undefined) change(`field/${table.name}.${column}`, statement);
+    };
+    switch (operation.type) {
+      case 'dropCollection':
+        remove();
+        names.forget(operation.collection);
+        break;
+      case 'renameCollection':
+        remove(undefined, true);
+        names.rename(operation.collection, operation.to);
+        break;
+      case 'addField':
+        table?.forget(operation.field.name);
+        break;
+      case 'dropField':
+        remove(operation.field);
+        table?.forget(operation.field);
+        break;
+      case 'renameField':
+        remove(operation.from, true);
+        table?.rename(operation.from, operation.to);
+        break;
+    }
+  }
+  return { removals, changedAt };
+}
+
+/** By the index of the removal. A rename is followed by all of these. */
+async function readDependents(
+  exec: ExecSql,
+  schema: string,
+  removals: readonly Removal[],
+): Promise<ReadonlyMap<number, readonly Reader[]>> {
+  const wanted = removals.flatMap(({ table, column, isRename }, index) =>
+    isRename ? [] : [`(${index}, ${quoteLiteral(table)}, ${column === undefined ? 'NULL' : quoteLiteral(column)})`],
+  );
+  if (wanted.length === 0) return new Map();
+  const rows = await rowsOf(
+    exec,
+    `WITH wanted AS (SELECT w.i, c.oid AS rel, a.attnum AS num FROM (VALUES ${wanted.join(', ')}) w(i, t, c)
+  JOIN pg_class c ON c.relname = w.t AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)}) AND c.relkind IN ('r', 'p')
+  LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = w.c AND NOT a.attisdropped WHERE w.c IS NULL OR a.attnum IS NOT NULL),
+found AS (SELECT DISTINCT w.i, w.rel, d.classid, d.objid, d.objsubid FROM wanted w JOIN pg_depend d
+  ON d.refclassid = 'pg_class'::regclass AND d.refobjid = w.rel AND (w.num IS NULL OR d.refobjsubid = w.num) AND d.deptype IN ('n', 'a'))
+SELECT i, kind, name, what, drop FROM (
+SELECT f.i, CASE v.relkind WHEN 'm' THEN 'materialized_view' ELSE 'view' END AS kind, v.relname::text AS name, '' AS what,
+  CASE v.relkind WHEN 'm' THEN 'DROP MATERIALIZED VIEW ' ELSE 'DROP VIEW ' END || v.oid::regclass AS drop
+  FROM found f JOIN pg_rewrite r ON f.classid = 'pg_rewrite'::regclass AND r.oid = f.objid
+  JOIN pg_class v ON v.oid = r.ev_class AND v.relkind IN ('v', 'm')
+UNION SELECT f.i, 'trigger', c.relname || '.' || t.tgname, '', format('DROP TRIGGER %I ON %s', t.tgname, c.oid::regclass)
+  FROM found f JOIN pg_trigger t ON f.classid = 'pg_trigger'::regclass AND t.oid = f.objid AND NOT t.tgisinternal
+  JOIN pg_class c ON c.oid = t.tgrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR t.tgrelid <> f.rel
+UNION SELECT f.i, 'policy', c.relname || '.' || p.polname, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
+  FROM found f JOIN pg_policy p ON f.classid = 'pg_policy'::regclass AND p.oid = f.objid
+  JOIN pg_class c ON c.oid = p.polrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR p.polrelid <> f.rel
+UNION SELECT f.i, CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname, '', 'DROP ROUTINE ' || p.oid::regprocedure
+  FROM found f JOIN pg_proc p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
+UNION SELECT f.i, 'field', c.relname || '.' || a.attname, 'generated field ' || quote_ident(a.attname),
+  format('ALTER TABLE %s DROP COLUMN %I', c.oid::regclass, a.attname)
+  FROM found f LEFT JOIN pg_attrdef ad ON f.classid = 'pg_attrdef'::regclass AND ad.oid = f.objid
+  JOIN pg_attribute a ON a.attrelid = f.rel AND a.attgenerated <> '' AND a.attnum = CASE WHEN f.classid = 'pg_class'::regclass AND f.objid = f.rel
+    THEN f.objsubid ELSE ad.adnum END
+  JOIN pg_class c ON c.oid = f.rel JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL AND w.num <> a.attnum
+) AS readers ORDER BY i, kind, name`,
+  );
+  const readers = new Map<number, Reader[]>();
+  for (const { i, kind, name, what, drop } of rows) {
+    const title = String(what) || `${String(kind).replace('_', ' ')} "${String(name)}"`;
+    const reader = { what: title, key: `${String(kind)}/${String(name)}`, drop: String(drop), isText: false };
+    readers.set(Number(i), [...(readers.get(Number(i)) ?? []), reader]);
+  }
+  return readers;
+}
+
+interface Routine extends Reader {
+  /** Without string literals and comments. */
+  readonly text: string;
+  /** The tables whose triggers call it. */
+  readonly tables: readonly string[];
+}
+
+/** Functions and procedures whose bodies are texts that the server reads when they run. */
+async function readRoutines(exec: ExecSql, schema: string): Promise<readonly Routine[]> {
+  const rows = await rowsOf(
+    exec,
+    `SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END AS kind, p.proname AS name, p.prosrc AS text, p.oid::regprocedure::text AS signature,
+  ARRAY(SELECT DISTINCT c.relname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgfoid = p.oid AND NOT t.tgisinternal AND c.relnamespace = p.pronamespace) AS tables
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
+  AND l.lanname NOT IN ('c', 'internal') AND p.prosrc <> '' AND p.prokind IN ('f', 'p')
+  AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
+ORDER BY p.proname, p.oid`,
+  );
+  return rows.map(({ kind, name, text, signature, tables }) => ({
+    what: `${String(kind)} "${String(name)}"`,
+    key: `${String(kind)}/${String(name)}`,
+    drop: `DROP ${String(kind).toUpperCase()} ${String(signature)}`,
+    isText: true,
+    text: String(text).replace(/'(?:[^']|'')*'|\/\*.*?\*\/|--[^\n]*/gs, "''"),
+    tables: (tables as readonly unknown[]).map(String),
+  }));
+}
+
+/** A text that names the table and the column is taken for a reader; one that a trigger of the table calls, by NEW and OLD. */
+function routineReads({ text, tables }: Routine, { table, column }: Removal): boolean {
+  if (containsWord(text, table)) return column === undefined || containsWord(text, column);
+  if (column === undefined || !tables.includes(table)) return false;
+  return new RegExp(`\\b(?:new|old)\\s*\\.\\s*"?${escapeRegExp(column)}"?(?![\\w$])`, 'i').test(text);
+}
+
+function readError({ table, column, isRename }: Removal, { what, drop, isText }: Reader): SvcError {
+  const removed = column === undefined ? `The table "${table}"` : `"${table}.${column}"`;
+  return new SvcError(
+    'collection_referenced',
+    `${removed} cannot be ${isRename ? 'renamed' : 'dropped'}: the ${what} reads it.`,
+    {
+      why: isText
+        ? 'The server would keep it as it is, and it would fail when it runs.'
+        : 'The server drops nothing that another object reads.',
+      next: [
+        'If it is a file: change or remove it, and generate again.',
+        `Otherwise drop it before in a raw statement of the same migration, and create it again after: ${drop}`,
+      ],
+      details: { reader: what },
+    },
+  );
+}
