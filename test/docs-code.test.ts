@@ -51,6 +51,8 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     (page === 'docs/reference/approvals.md' &&
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
+  'frameworks.test.ts': ({ page, language }) =>
+    /use-(the-ai-sdk|openai-agents|langchain)\.md$/.test(page) && language === 'ts',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
   'cli-approvals.test.ts': ({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh',
 };
@@ -62,6 +64,7 @@ const STUBS: DocsStubs = {
   'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
   'driver.ts':
     "import type { KeyValueDriver } from '@svc/sdk/dialect';\nexport declare function open(url: string): Promise<KeyValueDriver>;",
+  'model.ts': "export declare const model: import('ai').LanguageModel;",
   'client.ts':
     "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
 };
@@ -71,8 +74,10 @@ const NEIGHBOURS: DocsStubs = {
   'driver.ts': 'export const open = () => undefined;',
 };
 
-/** A driver that is not installed here. */
-const LMDB = `declare module 'lmdb' {
+/** Packages that are not installed here; test/frameworks.test.ts runs the frameworks. */
+const LMDB = `declare module '@openai/agents';
+declare module 'langchain';
+declare module 'lmdb' {
   export function open<V, K>(options: object): {
     get(key: K): V | undefined;
     getKeys(range: { start: K; end: K }): { map<T>(convert: (key: K) => T): { readonly asArray: T[] } };

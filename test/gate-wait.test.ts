@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { definePlugin, type Gate, type GuardedTool, Svc } from '../config/sdk/index.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // Calls that are left waiting and made again, and tools that are known only at run time.
 
@@ -89,7 +90,7 @@ test('aborting a wait cancels nothing', () =>
     assert.deepEqual([cancelled.status, ran], ['cancelled', []]);
   }));
 
-test('a call that another caller runs is running', async () => {
+test('a call that another caller runs is waited for, unless the caller aborts', async () => {
   let release = () => {};
   const hold = new Promise<void>((resolve) => {
     release = resolve;
@@ -97,9 +98,12 @@ test('a call that another caller runs is running', async () => {
   await withGate(
     async ({ refund, ran, approve }) => {
       const first = refund.run(named('c1'), { onRequested: ({ requestId }) => approve(requestId) }, '');
-      for (let status = ''; status !== 'running'; ) status = (await refund.run(named('c1'), { waitMs: 0 }, '')).status;
+      await waitUntil(() => ran.length > 0, 'it did not run');
+      const again = refund.run(named('c1'), { waitMs: 0 }, '');
+      const leaving = await refund.run(named('c1'), { waitMs: 60_000, signal: AbortSignal.abort() }, '');
+      assert.equal(leaving.status, 'running');
       release();
-      assert.equal((await first).status, 'completed');
+      assert.deepEqual([(await first).status, (await again).status], ['completed', 'completed']);
       assert.equal(ran.length, 1);
     },
     { hold },

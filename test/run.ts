@@ -33,7 +33,8 @@ function startOrder(file: string): number {
 }
 
 /** Files that need the tsx loader at run time, or test whether a module is loaded twice: run from source, not bundled. */
-const UNBUNDLED = /\b(suites-channel-broker|config|config-plugins|docs-code|embedded-dialect|read-only-embedded)\.test/;
+const UNBUNDLED =
+  /\b(frameworks|suites-channel-broker|config|config-plugins|docs-code|embedded-dialect|read-only-embedded)\.test/;
 
 interface Result {
   readonly passed: number;

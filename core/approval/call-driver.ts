@@ -369,13 +369,8 @@ class CallDriver {
       if (service.clock.msUntil(deadline) <= 0) return { next: 'read' };
     }
     if (this.#isLeaving()) return { pending: 'waiting' };
-    return this.#waitUntil(performance.now() + service.clock.msUntil(deadline));
-  }
-
-  /** A wait that ends when the caller leaves. */
-  #waitUntil(time: number | undefined): Step {
-    if (this.#leaveAt === undefined) return { waitUntil: time };
-    return { waitUntil: Math.min(this.#leaveAt, time ?? this.#leaveAt) };
+    const until = performance.now() + service.clock.msUntil(deadline);
+    return { waitUntil: Math.min(until, this.#leaveAt ?? until) };
   }
 
   /** Only informs approvers, so a store error does not end the wait. */
@@ -438,13 +433,14 @@ class CallDriver {
     const { claim } = row.record.body;
     if (claim?.token === this.#token) return this.#runTool(row);
     this.#stopAwaiting();
-    if (this.#isLeaving()) return { pending: 'running' };
+    // A caller that left would not learn that the claim is lost.
+    if (this.#leaveAt !== undefined && this.#options.signal?.aborted) return { pending: 'running' };
     if (claim) this.#stopAwaiting = awaitHandler(claim.token, this.#requestId);
-    if (claim && service.runningClaims.has(claim.token)) return this.#waitUntil(undefined);
+    if (claim && service.runningClaims.has(claim.token)) return { waitUntil: undefined };
     const now = performance.now();
     if (this.#observedClaim?.version !== row.version) this.#observedClaim = { version: row.version, since: now };
     const lostAt = this.#observedClaim.since + (claim?.leaseMs ?? 0);
-    if (!this.#options.resumed && now < lostAt) return this.#waitUntil(lostAt);
+    if (!this.#options.resumed && now < lostAt) return { waitUntil: lostAt };
     return nextStep(await service.write(row, withLostClaim(row.record, PROCESS_NAME, await service.clock.now())));
   }
 

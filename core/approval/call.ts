@@ -41,8 +41,8 @@ export interface CallOptions {
 /** Options of a caller that does not hold the call until it is decided. @experimental */
 export interface WaitOptions extends CallOptions {
   /**
-   * Milliseconds, 0 or more, after which an undecided call is left waiting and the outcome says so. Aborting `signal`
-   * ends the wait as well, and cancels nothing. Does not limit a tool that runs.
+   * Milliseconds, 0 or more, after which an undecided call is left waiting and the outcome says so. Aborting `signal` ends the
+   * wait as well, and cancels nothing. Does not limit a tool that runs, here or in another process.
    */
   readonly waitMs?: number | undefined;
 }

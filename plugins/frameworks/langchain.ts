@@ -1,0 +1,149 @@
+import { SvcError } from '../../core/errors.ts';
+import { changeNote } from '../../core/tool/model-result.ts';
+import {
+  type ApprovalOptions,
+  executionIdOf,
+  type FrameworkGate,
+  type FrameworkOutcome,
+  guardTool,
+  runGuarded,
+  unusable,
+} from './shared.ts';
+
+export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
+
+/** @experimental */
+export interface LangChainOptions extends Omit<ApprovalOptions<ToolCallRequest>, 'executionId'> {
+  /** The names of the tools that wait for approval. */
+  readonly tools: readonly string[];
+  /** Default: the `thread_id` of the run. */
+  readonly executionId?: ApprovalOptions<ToolCallRequest>['executionId'];
+  /**
+   * The function `interrupt` of `@langchain/langgraph`. With it the run is interrupted while a request waits, and continues with
+   * `new Command({ resume: true })` once it is decided, in any process. Without it the call waits in place.
+   */
+  readonly interrupt?: ((value: PendingApproval) => unknown) | undefined;
+}
+
+/** The value of an interrupt. @experimental */
+export interface PendingApproval {
+  readonly requestId: string;
+  readonly tool: string;
+  /** ISO 8601, UTC. */
+  readonly expiresAt: string;
+}
+
+/** The part of a request to `wrapToolCall` that the adapter reads. @experimental */
+export interface ToolCallRequest {
+  readonly toolCall: { readonly name: string; readonly args: unknown; readonly id?: string | undefined };
+  readonly tool?: unknown;
+  readonly runtime?: unknown;
+}
+
+interface Runtime {
+  readonly signal?: AbortSignal;
+  readonly configurable?: { readonly thread_id?: unknown };
+}
+
+interface LangChainTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly schema?: unknown;
+}
+
+interface ToolMessage {
+  content?: unknown;
+  status?: unknown;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the types of LangChain's request and result are its own
+type WrapToolCall = (request: any, handler: (request: any) => any) => Promise<any>;
+
+type Guarded = ReturnType<typeof guardTool>;
+
+/**
+ * What `createMiddleware` of LangChain takes for an agent whose tools wait for approval.
+ * @example createAgent({ model, tools, middleware: [createMiddleware(approvalMiddleware(gate, { tools: ['refund'] }))] })
+ * @experimental
+ */
+export function approvalMiddleware(
+  gate: FrameworkGate,
+  options: LangChainOptions,
+): { name: string; wrapToolCall: WrapToolCall } {
+  const guardedTools = new WeakMap<object, Guarded>();
+  const guardedOf = (name: string, tool: unknown): Guarded => {
+    if (typeof tool !== 'object' || tool === null) throw unusable(name, 'it is not a tool of the agent');
+    const { description, schema } = tool as LangChainTool;
+    const guarded = guardedTools.get(tool) ?? guardTool(gate, { name, description, schema }, options, 'input');
+    guardedTools.set(tool, guarded);
+    return guarded;
+  };
+  const wrapToolCall: WrapToolCall = async (request: ToolCallRequest, handler) => {
+    const { toolCall, tool } = request;
+    const { name } = toolCall;
+    if (!options.tools.includes(name)) return handler(request);
+    const guarded = guardedOf(name, tool);
+    const call = {
+      parameters: toolCall.args,
+      executionId: executionId(options, request),
+      toolCallId: callId(toolCall),
+    };
+    const runtime = (request.runtime ?? {}) as Runtime;
+    const wait = options.interrupt ? { waitMs: 0 } : {};
+    for (;;) {
+      let message: ToolMessage | undefined;
+      const { outcome, error } = await runGuarded(
+        guarded,
+        call,
+        { signal: runtime.signal, onRequested: options.onRequested, ...wait },
+        async (args) => {
+          message = (await handler({ ...request, toolCall: { ...toolCall, args } })) as ToolMessage;
+          return message.content ?? null;
+        },
+      );
+      const { requestId = '', expiresAt } = outcome;
+      if (expiresAt !== undefined) {
+        options.interrupt?.({ requestId, tool: name, expiresAt });
+        continue;
+      }
+      if (outcome.status === 'failed' && error !== undefined) throw error;
+      const ended = message ?? ((await handler({ ...request, tool: recorded(name, outcome) })) as ToolMessage);
+      if (outcome.status !== 'completed') ended.status = 'error';
+      if (outcome.changed)
+        ended.content = withNote(ended.content, changeNote(outcome as Parameters<typeof changeNote>[0]));
+      return ended;
+    }
+  };
+  return { name: 'svc-approval', wrapToolCall };
+}
+
+/** A tool that returns the stored outcome of a call: LangChain makes the message. */
+function recorded(name: string, { status, result, forModel }: FrameworkOutcome) {
+  void forModel;
+  return {
+    name,
+    invoke: async () => (status === 'completed' && typeof result === 'string' ? result : JSON.stringify(result)),
+  };
+}
+
+/** The note is a separate line or part, so that the model does not mistake it for the tool's result. */
+function withNote(content: unknown, note: string): unknown {
+  if (Array.isArray(content)) return [...content, { type: 'text', text: note }];
+  return `${typeof content === 'string' ? content : JSON.stringify(content)}\n${note}`;
+}
+
+function executionId({ executionId: given, ...options }: LangChainOptions, request: ToolCallRequest): string {
+  if (given !== undefined) return executionIdOf({ ...options, executionId: given }, request);
+  const { configurable } = (request.runtime ?? {}) as Runtime;
+  if (typeof configurable?.thread_id === 'string') return configurable.thread_id;
+  throw new SvcError('value_invalid', 'The run has no name for its calls.', {
+    why: 'It has no configurable.thread_id, and the middleware has no executionId.',
+    state: 'The tool did not run.',
+    next: ['Run with { configurable: { thread_id } }, or set executionId.'],
+  });
+}
+
+function callId({ name, id }: ToolCallRequest['toolCall']): string {
+  if (id === undefined) throw unusable(name, 'its call has no id');
+  return id;
+}

@@ -1,0 +1,81 @@
+import { BaseChatModel } from '@langchain/core/language_models/chat_models';
+import { AIMessage } from '@langchain/core/messages';
+import { tool } from '@langchain/core/tools';
+import { Command, interrupt, MemorySaver } from '@langchain/langgraph';
+import { createAgent, createMiddleware } from 'langchain';
+import { z } from 'zod';
+import { approvalMiddleware } from '../../plugins/frameworks/langchain.ts';
+
+/** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
+class Scripted extends BaseChatModel {
+  constructor(calls, received) {
+    super({});
+    Object.assign(this, { calls, received });
+  }
+
+  _llmType() {
+    return 'scripted';
+  }
+
+  bindTools() {
+    return this;
+  }
+
+  async _generate(messages) {
+    const results = messages.filter((one) => one.getType() === 'tool');
+    this.received.push(...results.map(({ tool_call_id, content }) => [tool_call_id, JSON.stringify(content)]));
+    const message =
+      results.length > 0 ? new AIMessage('Done.') : new AIMessage({ content: '', tool_calls: this.calls });
+    return { generations: [{ text: '', message }] };
+  }
+}
+
+/** Checkpoints that another process can continue from. */
+class Saver extends MemorySaver {
+  toText() {
+    return JSON.stringify([this.storage, this.writes], (_key, value) =>
+      value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('base64') } : value,
+    );
+  }
+
+  static from(text) {
+    const saver = new Saver();
+    [saver.storage, saver.writes] = JSON.parse(text, (_key, value) =>
+      typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes, 'base64')) : value,
+    );
+    return saver;
+  }
+}
+
+const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
+export const pageReceived = [];
+/** The model of the program of the docs. */
+export const model = new Scripted(PAGE_CALLS, pageReceived);
+
+export default {
+  name: 'LangChain 1.5',
+  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed }) {
+    const amount = changedSchema ? z.number().max(1000) : z.number();
+    const name = renamed ? 'pay' : 'refund';
+    const schema = z.object({ amount, note: z.string().default('none') });
+    const gated = tool(refund, { name, description: 'Pays money back.', schema });
+    const free = tool(lookup, { name: 'lookup', description: '', schema: z.object({}) });
+    const received = [];
+    const options = { tools: [name], onRequested, ...(wait === 'suspend' && { interrupt }) };
+    const agentWith = (checkpointer) =>
+      createAgent({
+        model: new Scripted(calls, received),
+        tools: [gated, free],
+        middleware: [createMiddleware(approvalMiddleware(gate, options))],
+        checkpointer,
+      });
+    const run = async (saver, input, signal) => {
+      const result = await agentWith(saver).invoke(input, { configurable: { thread_id: executionId }, signal });
+      return { suspended: result.__interrupt__ !== undefined, state: saver.toText(), received };
+    };
+    return {
+      start: (signal) => run(new Saver(), { messages: [{ role: 'user', content: 'Refund it.' }] }, signal),
+      resume: (state) => run(Saver.from(state), new Command({ resume: true })),
+    };
+  },
+};
