@@ -25,10 +25,15 @@ import { waitUntil } from './suites/wait-until.ts';
 // One suite, run inside each framework with its own model. What cannot be tried in a framework carries its reason, and the
 // table of docs/reference/frameworks.md is compared with the suite.
 
-const HOSTS = { 'ai-sdk': 'AI SDK', 'openai-agents': 'OpenAI Agents', langchain: 'LangChain' } as const;
+const HOSTS = {
+  'ai-sdk': 'AI SDK 6',
+  'ai-sdk-7': 'AI SDK 7',
+  'openai-agents': 'OpenAI Agents',
+  langchain: 'LangChain',
+} as const;
 type HostName = keyof typeof HOSTS;
 const HOST_NAMES = Object.keys(HOSTS) as HostName[];
-const PAGES: Readonly<Record<HostName, string>> = {
+const PAGES: Readonly<Partial<Record<HostName, string>>> = {
   'ai-sdk': 'docs/how-to/use-the-ai-sdk.md',
   'openai-agents': 'docs/how-to/use-openai-agents.md',
   langchain: 'docs/how-to/use-langchain.md',
@@ -39,7 +44,7 @@ const own = new URL('./frameworks/', import.meta.url);
 
 /** The frameworks that are not among the dependencies of the checkout have a folder of their own. */
 function installed(): string | undefined {
-  if (existsSync(new URL('node_modules/langchain/package.json', own))) return undefined;
+  if (existsSync(new URL('node_modules/ai-7/package.json', own))) return undefined;
   try {
     execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: own, stdio: 'pipe', timeout: 110_000 });
     return undefined;
@@ -49,6 +54,12 @@ function installed(): string | undefined {
   }
 }
 const missing = installed();
+
+function reasonToSkip(host: HostName): string | undefined {
+  if (host === 'ai-sdk') return undefined;
+  const isOld = host === 'ai-sdk-7' && Number.parseInt(process.versions.node, 10) < 22;
+  return isOld ? 'it needs Node 22' : missing;
+}
 
 const refundCall = (id: string, amount: number) => ({ id, name: 'refund', args: { amount, note: 'none' } });
 
@@ -324,7 +335,7 @@ const CASES: Case[] = [
   },
   {
     title: 'a time-out of the tool that is shorter than the approval is rejected',
-    impossible: { 'ai-sdk': 'it has none', langchain: 'it has none' },
+    impossible: { 'ai-sdk': 'it has none', 'ai-sdk-7': 'it has none', langchain: 'it has none' },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {
         await expectError(open({ timeoutMs: 5_000 }), 'agent_invalid');
@@ -335,19 +346,19 @@ const CASES: Case[] = [
 
 for (const host of HOST_NAMES) {
   for (const { title, impossible, run } of CASES) {
-    const reason = impossible?.[host] ?? (host === 'ai-sdk' ? undefined : missing);
+    const reason = impossible?.[host] ?? reasonToSkip(host);
     if (reason !== undefined) test.skip(`${HOSTS[host]}: ${title}`, reason);
     else test(`${HOSTS[host]}: ${title}`, () => run(host));
   }
 }
 
-for (const host of HOST_NAMES) {
-  const reason = host === 'ai-sdk' ? undefined : missing;
+for (const [host, page] of Object.entries(PAGES) as [HostName, string][]) {
+  const reason = reasonToSkip(host);
   const title = `${HOSTS[host]}: the program of its page runs as printed`;
   if (reason !== undefined) test.skip(title, reason);
   else
     test(title, async () => {
-      const block = docsBlocks().find(({ page, language }) => page === PAGES[host] && language === 'ts');
+      const block = docsBlocks().find((one) => one.page === page && one.language === 'ts');
       assert.ok(block && block.text.trim().split('\n').length < 30);
       const source = block.text
         .replace("'./model.ts'", `'./${host}.mjs'`)
@@ -387,7 +398,7 @@ function table(): string {
   const rows = CASES.map(({ title, impossible }) =>
     row([title, ...HOST_NAMES.map((host) => impossible?.[host] ?? 'yes')]),
   );
-  return [row(['', ...Object.values(HOSTS)]), row(['', '', '', ''].map(() => '---')), ...rows].join('\n');
+  return [row(['', ...Object.values(HOSTS)]), row(['---', ...HOST_NAMES.map(() => '---')]), ...rows].join('\n');
 }
 
 test('the table of the docs has every case', () => {

@@ -9,8 +9,8 @@ const USAGE = {
 };
 
 /** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
-const scripted = (calls, received) =>
-  new MockLanguageModelV3({
+const scripted = (Model, calls, received) =>
+  new Model({
     async doGenerate({ prompt }) {
       const results = prompt.filter(({ role }) => role === 'tool').flatMap(({ content }) => content);
       if (results.length > 0)
@@ -32,10 +32,10 @@ const scripted = (calls, received) =>
 const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
 export const pageReceived = [];
 /** The model of the program of the docs. */
-export const model = scripted(PAGE_CALLS, pageReceived);
+export const model = scripted(MockLanguageModelV3, PAGE_CALLS, pageReceived);
 
-export default {
-  name: 'AI SDK 6',
+/** Version 7 has the same parts under other names. */
+export const hostOf = ({ generateText, stopAfter, tool, Model, messagesOf }) => ({
   async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
     const gated = {
@@ -51,15 +51,15 @@ export default {
     };
     const received = [];
     const run = async (messages, abortSignal) => {
-      const { response, content } = await generateText({
-        model: scripted(calls, received),
+      const result = await generateText({
+        model: scripted(Model, calls, received),
         tools,
-        stopWhen: stepCountIs(3),
+        stopWhen: stopAfter(3),
         messages,
         abortSignal,
       });
-      const suspended = content.some(({ type }) => type === 'tool-approval-request');
-      return { suspended, state: JSON.stringify([...messages, ...response.messages]), received };
+      const suspended = result.content.some(({ type }) => type === 'tool-approval-request');
+      return { suspended, state: JSON.stringify([...messages, ...messagesOf(result)]), received };
     };
     return {
       start: (signal) => run([{ role: 'user', content: 'Refund it.' }], signal),
@@ -69,4 +69,12 @@ export default {
       },
     };
   },
-};
+});
+
+export default hostOf({
+  generateText,
+  stopAfter: stepCountIs,
+  tool,
+  Model: MockLanguageModelV3,
+  messagesOf: ({ response }) => response.messages,
+});

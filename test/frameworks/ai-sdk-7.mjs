@@ -1,0 +1,11 @@
+import { generateText, isStepCount, tool } from 'ai-7';
+import { MockLanguageModelV4 } from 'ai-7/test';
+import { hostOf } from './ai-sdk.mjs';
+
+export default hostOf({
+  generateText,
+  stopAfter: isStepCount,
+  tool,
+  Model: MockLanguageModelV4,
+  messagesOf: ({ responseMessages }) => responseMessages,
+});
