@@ -95,7 +95,11 @@ function jsonProblems(value: unknown, path: Path): Problem[] {
 function isJson(value: unknown): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
   if (typeof value === 'number') return Number.isFinite(value);
-  if (Array.isArray(value)) return value.every(isJson);
+  if (Array.isArray(value)) {
+    // Unlike `every`, this sees the holes of a sparse array.
+    for (const item of value) if (!isJson(item)) return false;
+    return true;
+  }
   return isPlainObject(value) && Object.values(value).every((item) => item === undefined || isJson(item));
 }
 

@@ -353,6 +353,32 @@ test('taken over by a process without the policy that required approval: the cal
     assert.deepEqual([steps[0]!.calls[0]!.status, ran], ['rejected', []]);
   }));
 
+test('an execution whose stored state is damaged: the others are taken over, with a warning', () =>
+  withHost(async (host, backend) => {
+    const definition = agentDefinition([{ calls: [call('look')] }, { text: 'Done.' }], {
+      tools: [{ tag: 'look', requiresConfirmation: true, handler: () => 'seen' }],
+      humanInLoop: { enabled: true },
+    });
+    const first = await AgentHost.open(backend);
+    const agent = first.define(definition);
+    const [damaged, whole] = [first.run(agent), first.run(agent)];
+    await first.untilWaiting(2);
+    await first.close();
+    const rows = backend.records(executionRecords);
+    const { record, version } = (await rows.get(damaged.executionId))!;
+    assert.equal(await rows.replace(damaged.executionId, version, { ...record, state: null as never }), 'replaced');
+    host.define(definition);
+    const recovered = await host.executions.recover();
+    assert.deepEqual(
+      recovered.map(({ executionId }) => executionId),
+      [whole.executionId],
+    );
+    assert.match(host.warnings.join(), new RegExp(`${damaged.executionId} cannot be recovered`));
+    const [request] = (await listApprovals(host.service, { executionId: whole.executionId })).records;
+    await host.decide(request!);
+    assert.equal((await recovered[0]!.result).text, 'Done.');
+  }));
+
 test('resumed while it is being taken over: one run continues it', () =>
   withHost(async (host, backend) => {
     const [ran, modelCalls]: [unknown[], string[]] = [[], []];

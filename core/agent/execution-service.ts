@@ -3,7 +3,7 @@ import { ensureTableSet, isOutage, isRetryable, type StorageBackend, type StoreO
 import { abortReason, DETACH, PROCESS_NAME } from '../approval/call.ts';
 import type { ApprovalService } from '../approval/service.ts';
 import { TimerQueue } from '../approval/timer-queue.ts';
-import { isSvcError, SvcError } from '../errors.ts';
+import { errorMessage, isSvcError, SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { allPages, CLOCK, type RecordStore, type Versioned } from '../records.ts';
 import { storableText, truncatedText } from '../tool/safe-json.ts';
@@ -147,7 +147,7 @@ export class ExecutionService {
     for (const owner of await this.#leases.deadWorkers()) {
       let left = 0;
       for await (const rows of allPages(this.rows, 'byOwner', { equals: { owner }, limit: RECOVERED_AT_ONCE })) {
-        for (const run of await Promise.all(rows.map((row) => this.#recoverOne(row)))) {
+        for (const run of await Promise.all(rows.map((row) => this.#recoverIfReadable(row)))) {
           if (run) recovered.push(run);
           else left += 1;
         }
@@ -169,6 +169,17 @@ export class ExecutionService {
     await Promise.all(this.#active);
     this.#deadlines.clear();
     await this.#leases.close();
+  }
+
+  /** An execution whose stored state is damaged does not keep the others from being recovered. */
+  async #recoverIfReadable(row: Row): Promise<Run | undefined> {
+    try {
+      return await this.#recoverOne(row);
+    } catch (error) {
+      if (isSvcError(error)) throw error;
+      this.#approvals.warn(`The execution ${row.record.executionId} cannot be recovered: ${errorMessage(error)}`);
+      return undefined;
+    }
   }
 
   async #recoverOne(row: Row): Promise<Run | undefined> {

@@ -21,7 +21,12 @@ export function requestDigest(
 }
 
 /** Why no approval of the request is valid, where that is not a change of the tool or of the request. */
-export function staleReason({ digest, toolDigest }: Pick<ApprovalBody, 'digest' | 'toolDigest'>): string | undefined {
+export function staleReason({
+  digest,
+  toolDigest,
+  damaged,
+}: Pick<ApprovalBody, 'digest' | 'toolDigest' | 'damaged'>): string | undefined {
+  if (damaged !== undefined) return 'What is stored of the request is damaged.';
   if (isCurrentDigest(digest) && isCurrentDigest(toolDigest)) return undefined;
   return 'The request was stored by another version of @svc/sdk.';
 }

@@ -216,6 +216,7 @@ async function validateDecision(
   { from = PROCESS_NAME, reviewToken }: SignalOptions,
 ): Promise<DecisionVerdict> {
   const { body } = record;
+  if (approved && body.damaged !== undefined) throw damagedRequest();
   if (reviewToken === undefined ? hasSensitiveParameters(body) : !tokensEqual(reviewToken, body.digest)) {
     throw reviewToken === undefined ? unseenParameters() : wrongReviewToken();
   }
@@ -333,6 +334,14 @@ async function signalResult({ presence }: ApprovalService, row: ApprovalRow, vot
 
 function notApplied({ refused, why }: Extract<AppliedDecision, { readonly refused: unknown }>): SvcError {
   return new SvcError(refused, 'The decision was rejected.', { why, state: 'The request is still waiting.' });
+}
+
+function damagedRequest(): SvcError {
+  return new SvcError('approval_stale', 'The request cannot be approved: what is stored of it is damaged.', {
+    why: 'It was not written by this SDK, or was changed in the store.',
+    state: 'Nothing was decided.',
+    next: ['Reject the request, and let the agent call the tool again.'],
+  });
 }
 
 function unseenParameters(): SvcError {

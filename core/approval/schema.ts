@@ -53,6 +53,8 @@ export interface ApprovalBody {
   readonly outcome?: Outcome;
   /** Events after `requested`. */
   readonly events: readonly ApprovalEvent[];
+  /** What was found in place of a body. */
+  readonly damaged?: Json;
 }
 
 /** A decision of one person where a rule requires those of several. */

@@ -8,6 +8,7 @@ import { frozenClone } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { Admission } from './admission.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
+import { withReadableBodies } from './damaged-body.ts';
 import { notRunOutcome } from './outcome.ts';
 import { PersonTokens } from './person-tokens.ts';
 import type { ApprovalHooks } from './policy.ts';
@@ -131,7 +132,7 @@ export class ApprovalService {
     this.rules = rules;
     this.warn = warn;
     this.log = log;
-    this.rows = backend.records(approvals);
+    this.rows = withReadableBodies(backend.records(approvals));
     this.calls = backend.records(calls);
     this.deliveries = backend.records(deliveries);
     this.#tools = backend.records(tools);

@@ -1190,6 +1190,42 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal(bank.paid.length, 0);
   });
 
+  on('a damaged row is shown, can be rejected and expires; it neither runs nor hides the others', async (open) => {
+    const [app, bank] = [await open(), new Bank()];
+    const tools = compileTestTools(bank.tool());
+    const gate = createGate(app, tools);
+    const brief = createGate(app, tools, { humanInLoop: { approvalTimeout: 2_000 } });
+    const [empty, whole, partial] = [
+      await startCall(gate, refund()),
+      await startCall(gate, refund()),
+      await startCall(brief, refund()),
+    ];
+    await app.service.close();
+    for (const { outcome } of [empty, whole, partial]) await expectError(outcome, 'interrupted');
+    const damage = async ({ request }: PendingCall, change: (body: ApprovalRow['body']) => unknown): Promise<void> => {
+      const { record, version } = await readRow(app, request);
+      const body = change(record.body) as ApprovalRow['body'];
+      assert.equal(await app.service.rows.replace(record.requestId, version, { ...record, body }), 'replaced');
+    };
+    await damage(empty, () => ({}));
+    await damage(partial, (body) => ({ ...body, events: null }));
+    const next = await open();
+    const { records } = await listApprovals(next.service);
+    const shown = records.filter(({ requestId }) => requestId !== partial.request.requestId);
+    assert.deepEqual(shown.map(({ tool }) => tool).sort(), ['(damaged)', 'refund']);
+    await expectError(approve(next, empty.request), 'approval_stale');
+    await reject(next, empty.request);
+    await approve(next, whole.request);
+    await waitUntil(async () => {
+      await next.service.sweep();
+      return (await readRow(next, partial.request)).record.status === 'rejected';
+    }, 'The damaged request did not expire.');
+    const { decision, damaged } = (await readRow(next, partial.request)).record.body;
+    assert.equal(decision?.cause, 'timeout');
+    assert.equal((damaged as { readonly tool?: string }).tool, 'refund');
+    assert.equal(bank.paid.length, 0);
+  });
+
   on('a megabyte of parameters is rejected', async (open) => {
     const [app, bank] = [await open(), new Bank()];
     const gate = createGate(app, compileTestTools(bank.tool()));

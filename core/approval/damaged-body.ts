@@ -1,0 +1,79 @@
+import { isPlainObject, type Json } from '../json.ts';
+import type { RecordStore, Versioned } from '../records.ts';
+import type { ApprovalBody, ApprovalRow } from './schema.ts';
+
+/**
+ * The requests of a store, whatever was written there by other means: a body that cannot be one of a request is replaced
+ * by a body that names the damage, can be rejected and expires, and never runs. One damaged row would otherwise end the
+ * list and the search for overdue requests.
+ */
+export function withReadableBodies(store: RecordStore<ApprovalRow>): RecordStore<ApprovalRow> {
+  return {
+    insert: (record) => store.insert(record),
+    replace: (key, version, record, guard) => store.replace(key, version, record, guard),
+    remove: (key, version) => store.remove(key, version),
+    async get(key) {
+      const found = await store.get(key);
+      return found && readable(found);
+    },
+    async page(index, query) {
+      const page = await store.page(index, query);
+      if (query.columns && !query.columns.includes('body')) return page;
+      return { ...page, records: page.records.map(readable) };
+    },
+  };
+}
+
+function readable(row: Versioned<ApprovalRow>): Versioned<ApprovalRow> {
+  return isReadable(row.record.body) ? row : { ...row, record: { ...row.record, body: damagedBody(row.record) } };
+}
+
+const RUNS: ReadonlySet<unknown> = new Set(['none', 'claimed', 'unknown', 'done'] satisfies ApprovalBody['run'][]);
+const TEXTS = ['tool', 'toolDigest', 'digest', 'reason', 'timestamp'] as const satisfies (keyof ApprovalBody)[];
+
+/** Whether a body has all that is read without a check. Its digest binds the rest. */
+function isReadable(body: unknown): boolean {
+  if (!isPlainObject(body) || TEXTS.some((name) => typeof body[name] !== 'string')) return false;
+  const { run, parameters, events, decision, claim, outcome, sensitive, waiters, timeoutMs } = body;
+  return (
+    RUNS.has(run) &&
+    isPlainObject(parameters) &&
+    typeof timeoutMs === 'number' &&
+    Array.isArray(events) &&
+    events.every(isPlainObject) &&
+    isOptional(decision, ({ at, by }) => typeof at === 'string' && typeof by === 'string') &&
+    isOptional(claim, ({ token, leaseMs }) => typeof token === 'string' && typeof leaseMs === 'number') &&
+    isOptional(outcome, ({ status }) => typeof status === 'string') &&
+    (run !== 'claimed' || claim !== undefined) &&
+    (run !== 'done' || outcome !== undefined) &&
+    isOptionalList(sensitive) &&
+    isOptionalList(waiters)
+  );
+}
+
+function isOptional(value: unknown, isValid: (value: Record<string, unknown>) => boolean): boolean {
+  return value === undefined || (isPlainObject(value) && isValid(value));
+}
+
+function isOptionalList(value: unknown): boolean {
+  return value === undefined || Array.isArray(value);
+}
+
+/** No tool has this digest, and no call has it either. */
+const NO_DIGEST = 'damaged';
+
+function damagedBody({ status, body, expiresAt }: ApprovalRow): ApprovalBody {
+  return {
+    tool: '(damaged)',
+    toolDigest: NO_DIGEST,
+    parameters: {},
+    digest: NO_DIGEST,
+    reason: 'The stored request is damaged. It can be rejected; it cannot run.',
+    timestamp: expiresAt.toISOString(),
+    timeoutMs: 0,
+    // An approved call may have run.
+    run: status === 'approved' ? 'unknown' : 'none',
+    events: [],
+    damaged: body as unknown as Json,
+  };
+}
