@@ -39,6 +39,36 @@ async function withGate(body: (svc: Svc, gate: ReturnType<Svc['gate']>) => Promi
   }
 }
 
+test('what a reviewer put in place of a sensitive parameter is not for the model, also if the tool fails', async () => {
+  const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
+  const login = defineTool({
+    tag: 'login',
+    requiresConfirmation: true,
+    parameters: { password: { type: 'string', required: true, sensitive: true }, user: { type: 'string' } },
+    handler: (_ctx, { password }) => {
+      throw new Error(`${password} is not accepted.`);
+    },
+  });
+  const gate = svc.gate({ agentTag: 'payouts', tools: [login], humanInLoop: { enabled: true } });
+  const outcome = await gate.run(
+    { tool: 'login', parameters: { password: 'guessed', user: 'ann' } },
+    {
+      onRequested: async ({ requestId }) => {
+        const { reviewToken } = (await svc.approvals.get(requestId, { reveal: true }))!;
+        const payload = { requestId, modifiedParams: { password: 'the real one' } };
+        await svc.approvals.signal({ signal: 'approve', payload }, { reviewToken });
+      },
+    },
+  );
+  assert.deepEqual([outcome.status, outcome.changed], ['failed', ['password']]);
+  assert.deepEqual((outcome.result as { readonly parameters: unknown }).parameters, {
+    user: 'ann',
+    password: '[masked]',
+  });
+  assert.doesNotMatch(outcome.forModel(), /the real one/);
+  await svc.close();
+});
+
 test('an outcome has a text for the model, whatever the decision', () =>
   withGate(async (svc, gate) => {
     const paid = (amount: number) => ({ paid: amount, text: `first\n${NOTE}` });

@@ -1,5 +1,6 @@
+import { isPlainObject } from '../json.ts';
 import { shortDigest } from '../tool/call-digest.ts';
-import { executedValues } from '../tool/model-result.ts';
+import { executedValues, MASKED_VALUE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { currentDigest, missingApprovals, ruleOf } from './apply-decision.ts';
 import { callAsRun, changedParameters, effectiveParameters } from './approved-parameters.ts';
@@ -114,9 +115,20 @@ export function callOutcomeOf({ requestId, status, body }: ApprovalRow): CallRes
       const changed = hasRun(outcome) ? changedParameters(body) : [];
       if (changed.length === 0) return { ...outcome, requestId };
       const executedWith = executedValues(effectiveParameters(body), changed, body.sensitive);
-      return { ...outcome, changed, ...(executedWith && { executedWith }), requestId };
+      const shown = maskedForModel(outcome, changed, body.sensitive);
+      return { ...shown, changed, ...(executedWith && { executedWith }), requestId };
     }
   }
+}
+
+/** A failure repeats the parameters: what a reviewer put in place of a sensitive one is not for the model. */
+function maskedForModel(outcome: Outcome, changed: readonly string[], sensitive: readonly string[] = []): Outcome {
+  const { status, result } = outcome;
+  const names = changed.filter((name) => sensitive.includes(name));
+  if (status === 'completed' || names.length === 0 || !isPlainObject(result)) return outcome;
+  const parameters: Mutable<ToolParameters> = { ...(result.parameters as ToolParameters) };
+  for (const name of names) parameters[name] = MASKED_VALUE;
+  return { status, result: { ...result, parameters } };
 }
 
 /** The stored outcome with parameters: the effective ones if the tool ran or may have run. */

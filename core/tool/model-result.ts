@@ -17,7 +17,8 @@ export function changeNote({ changed = [], executedWith }: Omit<ModelResult, 're
 }
 
 const MAX_NOTE_LENGTH = 2_000;
-const MASKED = '[masked]';
+/** What the model reads in place of a sensitive value. */
+export const MASKED_VALUE = '[masked]';
 
 /** The values for the note. */
 export function executedValues(
@@ -25,7 +26,7 @@ export function executedValues(
   changed: readonly string[],
   sensitive: readonly string[] = [],
 ): { readonly [name: string]: Json } | undefined {
-  const values = changed.map((name) => [name, sensitive.includes(name) ? MASKED : (parameters[name] ?? null)]);
+  const values = changed.map((name) => [name, sensitive.includes(name) ? MASKED_VALUE : (parameters[name] ?? null)]);
   const executedWith = Object.fromEntries(values) as { [name: string]: Json };
   return JSON.stringify(executedWith).length <= MAX_NOTE_LENGTH ? executedWith : undefined;
 }
