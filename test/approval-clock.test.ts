@@ -1,11 +1,13 @@
 import * as assert from 'node:assert/strict';
 import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
+import type { StorageBackend } from '../core/approval/backend.ts';
 import { DETACH } from '../core/approval/call.ts';
 import { listApprovals } from '../core/approval/list-approvals.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { StoreClock } from '../core/approval/store-clock.ts';
 import { TimerQueue } from '../core/approval/timer-queue.ts';
+import type { RecordDefinition, RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
@@ -241,4 +243,49 @@ test('a clock reading that arrives late in a busy process is not used for deadli
   await clock.now();
   const off = (await clock.now()) - (START + performance.now() - began);
   assert.ok(Math.abs(off) < 100, `It is ${off} ms off.`);
+});
+
+test('the clock is read together with the request, by the process that decides and by the one that is notified', async () => {
+  const store = new MemoryStore();
+  const open = async () => {
+    const calls: string[] = [];
+    const noted = <F extends (...values: never[]) => Promise<unknown>>(name: string, work: F) =>
+      (async (...values: never[]) => {
+        calls.push(`${name} begins`);
+        await tick();
+        const result = await work(...values);
+        calls.push(`${name} ends`);
+        return result;
+      }) as F;
+    const backend: StorageBackend = {
+      records<R extends object>(definition: RecordDefinition<R>): RecordStore<R> {
+        const rows = store.records(definition);
+        return {
+          insert: (record) => rows.insert(record),
+          get: noted(`read ${definition.collection}`, (key: string) => rows.get(key)),
+          replace: (key, version, record, guard) => rows.replace(key, version, record, guard),
+          page: (index, query) => rows.page(index, query),
+          remove: (key, version) => rows.remove(key, version),
+        };
+      },
+      ensureTables: () => store.ensureTables(),
+      withLock: (work) => store.withLock(work),
+      now: noted('clock', () => store.now()),
+      watch: (topic, listener) => store.watch(topic, listener),
+      close: () => store.close(),
+    };
+    return { app: await openApprovalProcess(backend), calls };
+  };
+  const [waiting, deciding] = [await open(), await open()];
+  const { request, outcome } = await startCall(createGate(waiting.app, compileTestTools(new Bank().tool())), refund());
+  const startedAt = performance.now();
+  await waitUntil(() => performance.now() - startedAt > 1_100, 'The last reading of the clock is still used.');
+  for (const { calls } of [waiting, deciding]) calls.length = 0;
+  await approve(deciding.app, request);
+  await outcome;
+  for (const { app, calls } of [waiting, deciding]) {
+    const [clock, read] = ['clock begins', 'read _svc_approvals ends'].map((name) => calls.indexOf(name));
+    assert.ok(clock! >= 0 && clock! < read!, calls.join(', '));
+    await app.service.close();
+  }
 });

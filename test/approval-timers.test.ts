@@ -71,7 +71,7 @@ test('polling stops when no call waits, and starts with the next one', () =>
   withStoppedClock(async (clock) => {
     const store = new MemoryStore();
     // Without notifications.
-    const watcher = new RequestWatcher({ ...store, watch: undefined } as never, store.records(approvals));
+    const watcher = new RequestWatcher({ ...store, watch: undefined } as never, store.records(approvals), () => {});
     const running = () => clock.timers.filter(({ isCleared }) => !isCleared).length;
     const first = watcher.subscribe('apr_1');
     assert.equal(running(), 1);

@@ -130,6 +130,7 @@ export async function decide(
   const decision = toDecision(signal, options);
   const { requestId, executionId } = decision;
   const decider = await deciderOf(service, options);
+  service.clock.prepare();
   for (let known = found; ; known = undefined) {
     const row = known ?? (await service.read(requestId));
     if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(decision);

@@ -137,7 +137,7 @@ export class ApprovalService {
     this.deliveries = backend.records(deliveries);
     this.#tools = backend.records(tools);
     this.clock = new StoreClock(() => backend.now());
-    this.watcher = new RequestWatcher(backend, this.rows);
+    this.watcher = new RequestWatcher(backend, this.rows, () => this.clock.prepare());
     this.personTokens = new PersonTokens(backend.records(personTokens), this.clock);
     this.presence = new Presence(backend, {
       now: () => this.clock.now(),

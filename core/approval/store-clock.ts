@@ -40,6 +40,11 @@ export class StoreClock {
     return this.readNow();
   }
 
+  /** Starts a reading if the next `now` would need one, so that it is sent together with what is read meanwhile. */
+  prepare(): void {
+    this.now().catch(() => undefined);
+  }
+
   /** Reads the store's clock: the result is never later than it. Concurrent callers share a reading. */
   readNow(): Promise<number> {
     this.#pending ??= this.#readPrecisely().finally(() => {

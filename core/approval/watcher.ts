@@ -27,6 +27,7 @@ export interface Subscription {
 export class RequestWatcher {
   readonly #backend: StorageBackend;
   readonly #rows: RecordStore<ApprovalRow>;
+  readonly #onNotified: () => void;
   readonly #subscribers = new Map<string, Set<() => void>>();
   readonly #deadlines = new TimerQueue<() => void>((wake) => wake());
   #watching: Promise<(() => Promise<void>) | undefined> | undefined;
@@ -36,9 +37,11 @@ export class RequestWatcher {
   #pollInterval = FIRST_POLL_MS;
   #closed = false;
 
-  constructor(backend: StorageBackend, rows: RecordStore<ApprovalRow>) {
+  /** Calls `onNotified` before it wakes the subscribers of a request that another process has changed. */
+  constructor(backend: StorageBackend, rows: RecordStore<ApprovalRow>, onNotified: () => void) {
     this.#backend = backend;
     this.#rows = rows;
+    this.#onNotified = onNotified;
   }
 
   subscribe(requestId: string): Subscription {
@@ -93,7 +96,10 @@ export class RequestWatcher {
 
   async #watch(): Promise<(() => Promise<void>) | undefined> {
     try {
-      const stop = await this.#backend.watch?.(approvals.collection, (requestId) => this.notify(requestId));
+      const stop = await this.#backend.watch?.(approvals.collection, (requestId) => {
+        if (requestId !== undefined && this.#subscribers.has(requestId)) this.#onNotified();
+        this.notify(requestId);
+      });
       this.#isWatched = stop !== undefined;
       // Changes before the watch began sent no notification.
       if (this.#isWatched) this.notify();
