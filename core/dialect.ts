@@ -60,6 +60,8 @@ export interface ObjectRules<Step = unknown> {
   referredName(object: DatabaseObject): string | undefined;
   /** The part of the text whose names the engine binds to objects. Those of the rest are only looked up when it runs. */
   boundText(object: DatabaseObject): string;
+  /** The new names of values that `replaceObject` renames, where the engine follows in rows and defaults that have them. */
+  renamedValues?(before: DatabaseObject, after: DatabaseObject): readonly string[];
   /** Whether `replaceObject` leaves everything in place that depends on the object. */
   isReplacedInPlace(before: DatabaseObject, after: DatabaseObject): boolean;
   /** Pure. Throws `migration_invalid` for a text that does not create this object. */

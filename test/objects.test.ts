@@ -6,6 +6,7 @@ import { readObjects } from '../core/migration/objects.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
 import { committingEngines, engines, type TestEngine } from './kit/engines.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { svcHere } from './kit/svc-here.ts';
 import { test } from './kit/test.ts';
 
 /** Views, functions, triggers and types: a file each, through the command line, on databases with rows. */
@@ -260,6 +261,39 @@ on(
     assert.equal(field?.value, "'ok'::mood");
   },
   `${GROWN.replace(/create view active[^;]*;|comment on (?:view|column) active[^;]*;|alter view active[^;]*;|create view very_active[^;]*;|create trigger instead[^;]*;/g, '')}${ROWS}`,
+);
+
+on(
+  'a value of a native enum is renamed where a comment names the old one, with rows and a default that have it',
+  async ({ root, edit, files, read, write, query }) => {
+    const run = async (...args: readonly string[]) => assertExit(await svcHere(args, root));
+    await run('db', 'schema', 'pull');
+    await run('db', 'migrate', 'baseline');
+    edit(`${OBJECTS}/type/mood.sql`, (text) =>
+      text.replace("'ok'", "'fine' -- renamedFrom 'ok'\n").replace("'sad'", "'sad', 'low'"),
+    );
+    write(SCHEMA, read(SCHEMA).replace("'ok'::mood", "'fine'::mood").replace('"default": "ok"', '"default": "fine"'));
+    await run('db', 'schema', 'generate');
+    await run('db', 'migrate');
+    const state = () => query('select id, m::text as m, enum_range(null::mood)::text as labels from t order by id');
+    await query('insert into t (id) values (3)');
+    const labels = '{sad,low,fine}';
+    assert.deepEqual(await state(), [
+      { id: 1, m: 'fine', labels },
+      { id: 2, m: 'sad', labels },
+      { id: 3, m: 'fine', labels },
+    ]);
+    assert.match((await run('db', 'schema', 'check')).stdout, /^OK/);
+    assert.match((await run('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+    await run('db', 'migrate', 'rollback', '-n', String(files().length - 1));
+    assert.deepEqual(
+      (await state()).map(({ m }) => m),
+      ['ok', 'sad', 'ok'],
+    );
+    assert.match((await run('db', 'schema', 'check')).stdout, /^OK/);
+  },
+  `create type mood as enum ('sad', 'ok'); create table t (id int primary key, m mood not null default 'ok');
+   insert into t values (1, 'ok'), (2, 'sad');`,
 );
 
 on(

@@ -111,7 +111,12 @@ export function arrangeObjects(
   const first = early.map(make);
   // Each is a migration of its own, which must not come between a drop and what creates the object again.
   const alone = first.filter((operation) => rules.compile(operation).some(({ transactional }) => !transactional));
+  const renamed = wanted.flatMap((object) => {
+    const known = before.get(objectKey(object));
+    return known ? (rules.renamedValues?.(known, object) ?? []) : [];
+  });
   return [
+    ...defaultsAside(operations, renamed),
     ...alone,
     ...dropped.filter((object) => !isDroppedLast(object)).map(drop),
     ...first.filter((operation) => !alone.includes(operation)),
@@ -119,6 +124,15 @@ export function arrangeObjects(
     ...late.map(make),
     ...dropped.filter(isDroppedLast).map(drop),
   ];
+}
+
+/** A default that is a renamed value is taken away before and set after, so that each way back has the value that it sets. */
+function defaultsAside(operations: readonly Operation[], renamed: readonly string[]): readonly Operation[] {
+  return operations.flatMap((operation): readonly Operation[] => {
+    if (operation.type !== 'modifyField' || !renamed.some((value) => value === operation.changes.default)) return [];
+    const { type, collection, field } = operation;
+    return [{ type, collection, field, changes: { default: null } }];
+  });
 }
 
 /** The texts in the language of the engine that are in operations on tables. */

@@ -65,6 +65,11 @@ export const objects: ObjectRules<PostgresqlStep> = {
   },
   referredName: ({ kind, name }) => (KINDS[kind]?.ofTable || UNNAMED.has(kind) ? undefined : bareName(name)),
   boundText: ({ kind, definition }) => (isRoutine(kind) ? routineHead(definition) : definition),
+  renamedValues(before, after) {
+    const [was, is] = [enumLabels(before.definition), enumLabels(after.definition)];
+    if (before.kind !== 'type' || !was || !is) return [];
+    return [...renamedLabels(was, is).values()].map((label) => label.slice(1, -1).replaceAll("''", "'"));
+  },
   isReplacedInPlace(before, after) {
     const { kind } = after;
     if (isRoutine(kind)) return signature(before.definition) === signature(after.definition);
@@ -260,26 +265,62 @@ function withGrants(object: ObjectName, text: string): string {
   return `${text}\n;${doBlock(restore)}`;
 }
 
-/** The labels of a native enum, each quoted; undefined for another type. */
-function enumLabels(definition: string): readonly string[] | undefined {
-  const tokens = [...tokenize(definition)].filter(({ kind }) => kind !== 'comment');
-  const at = tokens.findIndex(({ text }, index) => text === 'enum' && tokens[index - 1]?.text === 'as');
+interface EnumLabels {
+  /** Each quoted. */
+  readonly labels: readonly string[];
+  /** The former names, from comments after the new ones: `'fine' -- renamedFrom 'ok'`. */
+  readonly former: ReadonlyMap<string, string>;
+}
+
+/** The labels of a native enum; undefined for another type. */
+function enumLabels(definition: string): EnumLabels | undefined {
+  const all = [...tokenize(definition)];
+  const at = all.findIndex(({ text }, index) => text === 'enum' && all[index - 1]?.text === 'as');
   if (at < 0) return undefined;
-  return tokens.slice(at).flatMap(({ kind, text }) => (kind === 'quoted' ? [text] : []));
+  const labels: string[] = [];
+  const former = new Map<string, string>();
+  for (const { kind, text } of all.slice(at)) {
+    if (kind === 'quoted') labels.push(text);
+    const name = kind === 'comment' ? /\brenamedFrom\s+('(?:[^']|'')*')/.exec(text)?.[1] : undefined;
+    const label = labels.at(-1);
+    if (name !== undefined && label !== undefined) former.set(label, name);
+  }
+  return { labels, former };
 }
 
 function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
-  const [labels, before] = [enumLabels(operation.definition), enumLabels(operation.was)];
-  if (!labels || !before) return [swapType(operation)];
-  const kept = labels.filter((label) => before.includes(label));
-  if (kept.join() !== before.join()) return [swapType(operation)];
-  const added = labels.flatMap((label, index) => (before.includes(label) ? [] : [{ label, index }]));
+  const [after, was] = [enumLabels(operation.definition), enumLabels(operation.was)];
+  if (!after || !was) return [swapType(operation)];
   const type = `${SCHEMA_PLACEHOLDER}${quoteIdentifier(operation.name)}`;
-  // A new value cannot be used in the transaction that adds it.
-  return added.map(({ label, index }) =>
-    sqlStatement(
-      `ALTER TYPE ${type} ADD VALUE IF NOT EXISTS ${label}${index > 0 ? ` AFTER ${labels[index - 1]}` : ` BEFORE ${before[0]}`}`,
-      { transactional: false, idempotent: true },
+  const renames = renamedLabels(was, after);
+  const renamed = [...renames].map(([from, to]) => sqlStatement(`ALTER TYPE ${type} RENAME VALUE ${from} TO ${to}`));
+  const { labels } = after;
+  const before = was.labels.map((label) => renames.get(label) ?? label);
+  const kept = labels.filter((label) => before.includes(label));
+  if (kept.join() !== before.join()) return [...renamed, swapType(operation)];
+  const added = labels.flatMap((label, index) => (before.includes(label) ? [] : [{ label, index }]));
+  return [
+    ...renamed,
+    // A new value cannot be used in the transaction that adds it.
+    ...added.map(({ label, index }) =>
+      sqlStatement(
+        `ALTER TYPE ${type} ADD VALUE IF NOT EXISTS ${label}${index > 0 ? ` AFTER ${labels[index - 1]}` : ` BEFORE ${before[0]}`}`,
+        { transactional: false, idempotent: true },
+      ),
+    ),
+  ];
+}
+
+/** The new name of each label that was renamed. A text that says so may be the one before: then it is renamed back. */
+function renamedLabels(was: EnumLabels, after: EnumLabels): ReadonlyMap<string, string> {
+  const pairs = [...[...after.former].map(([to, from]) => [from, to] as const), ...was.former];
+  return new Map(
+    pairs.filter(
+      ([from, to]) =>
+        was.labels.includes(from) &&
+        !was.labels.includes(to) &&
+        after.labels.includes(to) &&
+        !after.labels.includes(from),
     ),
   );
 }
