@@ -1,8 +1,10 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
 import { POSTGRESQL_TABLES } from './remade-postgresql-tables.ts';
+import { POSTGRESQL_WHOLE } from './remade-postgresql-whole.ts';
 
 export const POSTGRESQL_CASES: RemadeCases = {
   ...POSTGRESQL_TABLES,
+  ...POSTGRESQL_WHOLE,
   ...columns({
     type_varchar: 'varchar',
     type_varchar_short: 'varchar(7) not null',
@@ -256,7 +258,16 @@ cross join lateral (
   union all select concat_ws(' ', 'rule', pg_get_ruledef(w.oid)) from pg_rewrite w where w.ev_class = r.oid
   union all select concat_ws(' ', 'policy', p.polname, p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) from pg_policy p where p.polrelid = r.oid
   union all select concat_ws(' ', 'inherits', i.inhparent::regclass) from pg_inherits i where i.inhrelid = r.oid
-) f order by 1, 2`;
+) f
+union all select c.relname, concat_ws(' ', 'view', c.relkind, c.reloptions::text, pg_get_viewdef(c.oid), (select string_agg(pg_get_indexdef(i.indexrelid), ';' order by i.indexrelid::regclass::text) from pg_index i where i.indrelid = c.oid))
+  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('v', 'm')
+union all select p.proname, pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p')
+  and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+union all select t.typname, concat_ws(' ', t.typtype, (select string_agg(e.enumlabel, ',' order by e.enumsortorder) from pg_enum e where e.enumtypid = t.oid),
+    (select string_agg(pg_get_constraintdef(k.oid), ',' order by k.conname) from pg_constraint k where k.contypid = t.oid)) from pg_type t where t.typnamespace = 'public'::regnamespace and t.typtype in ('e', 'd')
+union all select s.relname, concat_ws(' ', 'sequence', q.seqtypid::regtype, q.seqstart, q.seqincrement, q.seqmin, q.seqmax, q.seqcache, q.seqcycle)
+  from pg_sequence q join pg_class s on s.oid = q.seqrelid where s.relnamespace = 'public'::regnamespace and s.relname !~ '^_svc_'
+order by 1, 2`;
 
 /** The tables with something that a schema file cannot describe, which a warning says. */
 export const POSTGRESQL_SAID: readonly string[] = [
@@ -267,4 +278,5 @@ export const POSTGRESQL_SAID: readonly string[] = [
   'sequence_shared_other',
   'serial_nullable',
   'serial_renamed',
+  'shop_orders',
 ];
