@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { migration } from '../core/migration/builder.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { DatabaseObject } from '../core/schema/database-object.ts';
-import { engines } from './kit/engines.ts';
+import { committingEngines, engines } from './kit/engines.ts';
 import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
 
@@ -57,4 +57,40 @@ for (const engine of engines) {
       await rollback(target, { count: 1 });
       await assertSame([zip('^[0-9]+$'), ...overloads, view]);
     }));
+}
+
+for (const engine of committingEngines) {
+  const what = `${engine.name}: an event is the same without what the server adds to it`;
+  if (engine.missing !== undefined) {
+    test.skip(what, engine.missing);
+    continue;
+  }
+  test(what, () =>
+    engine.withDatabase(async (target) => {
+      const { connection } = target;
+      const event = (schedule: string, body = "DELETE FROM big WHERE n = ' do '") =>
+        `CREATE EVENT nightly ON SCHEDULE ${schedule} DO ${body}`;
+      const written = event('EVERY 1 DAY');
+      const first = migration('20260101_000000_first')
+        .createCollection('big', [
+          { name: 'id', type: 'integer', primaryKey: true },
+          { name: 'n', type: 'string' },
+        ])
+        .createObject('event', 'nightly', written)
+        .build();
+      await migrate(target, [definedInCode(first)]);
+      const [stored] = (await connection.objects?.()) ?? [];
+      const normalized = async (definition: string) =>
+        (await connection.normalizeObjects?.([{ kind: 'event', name: 'nightly', definition }]))?.[0]?.definition;
+      assert.equal(await normalized(written), stored?.definition);
+      for (const other of [
+        event('EVERY 2 DAY'),
+        event("EVERY 1 DAY STARTS '2001-01-01 00:00:00'"),
+        event('EVERY 1 DAY ON COMPLETION PRESERVE'),
+        event('EVERY 1 DAY DISABLE'),
+        event('EVERY 1 DAY', 'DELETE FROM big'),
+      ])
+        assert.equal(await normalized(other), other);
+    }),
+  );
 }

@@ -72,11 +72,36 @@ export async function normalizeObjects(
   for (const object of objects) {
     const current = found.get(objectKey(object));
     const words = object.kind === 'partitions' ? partitionWords : canonicalWords;
-    const isSame = current && words(current.definition) === words(object.definition);
+    const isSame =
+      current &&
+      (words(current.definition) === words(object.definition) ||
+        (object.kind === 'event' && isSameEvent(object.definition, current.definition)));
     if (isSame) normal.push(current);
     else normal.push({ ...object, definition: (await probe(session, object)) ?? object.definition });
   }
   return normal;
+}
+
+/** What the server adds to the schedule of an event, and the words of a text that says it itself. */
+const ADDED_TO_EVENTS: readonly (readonly [RegExp, RegExp])[] = [
+  [/ starts '[^']*'/, / starts /],
+  [/ on completion not preserve\b/, / on completion /],
+  [/ enable$/, / (?:enable|disable)\b/],
+];
+
+/** An event without a start has the time of its creation as one in the catalog. */
+function isSameEvent(written: string, stored: string): boolean {
+  const split = (text: string) => {
+    const words = canonicalWords(text);
+    const at = words.indexOf(' do ');
+    return { schedule: words.slice(0, at), body: words.slice(at) };
+  };
+  const [own, server] = [split(written), split(stored)];
+  const schedule = ADDED_TO_EVENTS.reduce(
+    (text, [added, said]) => (said.test(own.schedule) ? text : text.replace(added, '')),
+    server.schedule,
+  );
+  return schedule === own.schedule && server.body === own.body;
 }
 
 const PROBED: ReadonlySet<string> = new Set(['view', 'function', 'procedure']);

@@ -101,13 +101,8 @@ function parseNative(field: Omit<Field, 'name'> & { readonly name?: string }, wh
 }
 
 function invalidFieldError({ name }: { readonly name?: string }, where: string, why: string): SvcError {
-  return new SvcError(
-    'field_invalid',
-    `The definition of the field "${where}.${name ?? ''}" cannot be used on PostgreSQL.`,
-    {
-      why,
-    },
-  );
+  const field = where === '' ? name : `${where}.${name ?? ''}`;
+  return new SvcError('field_invalid', `The definition of the field "${field}" cannot be used on PostgreSQL.`, { why });
 }
 
 /** The default `now`, as the catalog shows it. Another expression for the same moment is not the same default. */
