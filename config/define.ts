@@ -102,6 +102,8 @@ export interface ApprovalRuleConfig {
   readonly reason?: ReasonRequired;
   /** Counts people whom nobody verified: they have every role, and all of them together count as one. */
   readonly unverified?: boolean;
+  /** A role of which one person may decide alone, with a reason; the record says that it was an override. */
+  readonly override?: string;
   /** The time to decide, such as `30m`, `4h` or `2d`, in place of the agent's `approvalTimeout`. */
   readonly expires?: string;
 }

@@ -153,8 +153,12 @@ const request = open(
   {
     unattendedSince: moment,
     deciders: list(principal),
+    override: yes,
     requester: text,
-    rule: open({ version: text, approve: roles, deny: count }, { not: texts, reason: text, unverified: yes }),
+    rule: open(
+      { version: text, approve: roles, deny: count },
+      { not: texts, reason: text, unverified: yes, override: text },
+    ),
     votes,
     missing: roles,
     reviewToken: text,

@@ -2,10 +2,12 @@ import * as assert from 'node:assert/strict';
 import { compileRules } from '../config/load/approval-rules.ts';
 import { assertConfig } from '../config/load/validate.ts';
 import { hasQuorum } from '../core/approval/apply-decision.ts';
+import { toApprovalRecord } from '../core/approval/public-view.ts';
 import { withDecision } from '../core/approval/state.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
+  type ApprovalProcess,
   approve,
   Bank,
   compileTestTools,
@@ -30,6 +32,9 @@ function compiled(...rules: Parameters<typeof compileRules>[0]['rules'] & object
   assert.deepEqual(problems, []);
   return found;
 }
+
+const approvalsOf = async (app: ApprovalProcess, requestId: string) =>
+  toApprovalRecord((await readRow(app, { requestId })).record);
 
 async function withRules(
   rules: ReturnType<typeof compiled>,
@@ -274,3 +279,104 @@ test('a sensitive parameter is masked in votes, and needs the review token for e
       assert.match(JSON.stringify(await svc.approvals.get(requestId, { reveal: true })), /4222/);
     },
   ));
+
+test('an override decides alone, with a reason, and is recorded as one', () =>
+  withRules(
+    compiled({ approve: [{ role: 'finance', count: 2 }], override: 'pair', not: ['user:bo'] }),
+    async ({ app, gate, bank }) => {
+      const { request, outcome } = await startCall(gate, refund(undefined, { requester: 'req' }));
+      const override = (id: string, reason?: string, more: object = {}) =>
+        approve(app, request, undefined, { ...person(id), override: true, ...more }, reason);
+      await expectError(override('cy', 'an emergency'), 'decision_refused');
+      await expectError(override('bo', 'an emergency'), 'decision_refused');
+      await expectError(approve(app, request, undefined, { actor: 'ann', override: true }, 'mine'), 'decision_refused');
+      await expectError(override('ann'), 'decision_invalid');
+      await expectError(override('ann', ' '), 'decision_invalid');
+      assert.equal((await readRow(app, request)).record.status, 'waiting');
+      const seen: unknown[] = [];
+      app.kernel.hooks.beforeDecision.tap('test', ({ decision }) => void seen.push(decision.override));
+      assert.equal((await override('ann', 'an emergency')).status, 'approved');
+      assert.equal((await outcome).status, 'completed');
+      assert.deepEqual(seen, [true]);
+      assert.equal(bank.paid.length, 1);
+      const { decision, events } = (await readRow(app, request)).record.body;
+      assert.deepEqual([decision?.override, decision?.by, decision?.reason], [true, 'ann', 'an emergency']);
+      assert.equal(events.find(({ type }) => type === 'approved')?.as, 'override');
+
+      const free = createGate(app, compileTestTools(new Bank().tool({ tag: 'free' })));
+      const other = await startCall(free, refund(undefined, { tool: 'free', requester: 'Ann' }));
+      await expectError(
+        approve(app, other.request, undefined, { ...ann, override: true }, 'an emergency'),
+        'decision_refused',
+      );
+    },
+  ));
+
+test('an override without a rule is invalid, and one that a row claims needs the role', () =>
+  withRules(
+    compiled({ match: { tool: 'refund' }, approve: [{ role: 'finance', count: 2 }], override: 'pair' }),
+    async ({ app, gate, bank }) => {
+      const free = createGate(app, compileTestTools(bank.tool({ tag: 'free' })));
+      const other = await startCall(free, refund(undefined, { tool: 'free' }));
+      await expectError(approve(app, other.request, undefined, { ...ann, override: true }, 'why'), 'decision_invalid');
+      const { request } = await startCall(gate, refund());
+      const row = await readRow(app, request);
+      const principal = { id: 'cy', groups: ['finance'], verifiedBy: 'token' as const };
+      const verdict = { approved: true, by: 'cy', from: 'x', override: true, principal };
+      assert.ok(!hasQuorum(withDecision(row.record, verdict, Date.now())));
+      const allowed = { ...verdict, principal: { ...principal, id: 'bo' } };
+      assert.ok(hasQuorum(withDecision(row.record, allowed, Date.now())));
+    },
+  ));
+
+test('a person may not vote without end on one request', () =>
+  withRules(compiled({ approve: [{ role: 'finance', count: 3 }], deny: 2 }), async ({ app, gate }) => {
+    const { request } = await startCall(gate, refund());
+    for (let votes = 0; votes < 3; votes++) {
+      assert.equal((await approve(app, request, undefined, ann)).status, 'waiting');
+      assert.equal((await reject(app, request, undefined, ann)).status, 'waiting');
+    }
+    await expectError(approve(app, request, undefined, ann), 'decision_refused');
+    // Others may.
+    assert.equal((await approve(app, request, undefined, bo)).status, 'waiting');
+    assert.equal((await reject(app, request, undefined, cy)).status, 'rejected');
+  }));
+
+test('an edit that an earlier version stored, and that leads to another rule, does not run', () =>
+  withRules(
+    compiled({ match: { tool: 'refund', where: { amount: { gt: 500 } } }, approve: [{ role: 'pair' }] }),
+    async ({ app, gate }) => {
+      const { request } = await startCall(gate, refund());
+      const row = await readRow(app, request);
+      const principal = { id: 'a click', groups: [], verifiedBy: 'nobody' as const };
+      const verdict = { approved: true, by: 'a click', from: 'x', principal };
+      assert.ok(hasQuorum(withDecision(row.record, { ...verdict, modifiedParams: { amount: 500 } }, Date.now())));
+      assert.ok(!hasQuorum(withDecision(row.record, { ...verdict, modifiedParams: { amount: 501 } }, Date.now())));
+    },
+  ));
+
+test('an edit is a vote for the call with these parameters: votes for other ones are void, and count again with it', () =>
+  withRules(compiled({ approve: [{ role: 'finance', count: 2 }] }), async ({ app, gate, bank }) => {
+    const { request, outcome } = await startCall(gate, refund());
+    const shown = async () => {
+      const { votes = [] } = await approvalsOf(app, request.requestId);
+      return votes.map(({ by, modifiedParams, void: isVoid }) => [by, modifiedParams?.amount, isVoid ?? false]);
+    };
+    await approve(app, request, undefined, ann);
+    assert.equal((await approve(app, request, { amount: 15 }, bo)).status, 'waiting');
+    assert.deepEqual(await shown(), [
+      ['ann', undefined, true],
+      ['bo', 15, false],
+    ]);
+    assert.deepEqual((await approve(app, request, { amount: 16 }, cy)).missing, [{ role: 'finance', count: 1 }]);
+    assert.deepEqual(await shown(), [
+      ['ann', undefined, true],
+      ['bo', 15, true],
+      ['cy', 16, false],
+    ]);
+    assert.equal((await approve(app, request, { amount: 15 }, cy)).status, 'approved');
+    assert.equal((await outcome).status, 'completed');
+    assert.equal(bank.paid[0]?.amount, 15);
+    const { deciders, decidedBy } = await approvalsOf(app, request.requestId);
+    assert.deepEqual([deciders?.map(({ id }) => id), decidedBy], [['bo', 'cy'], 'bo, cy']);
+  }));

@@ -19,6 +19,7 @@ const CURSOR = 3;
 export interface DecisionInput {
   readonly approve: boolean;
   readonly reason?: string;
+  readonly override?: boolean;
   readonly modifiedParams?: { readonly [name: string]: Json };
   /** From `svc approvals show`. */
   readonly reviewToken?: string;
@@ -31,7 +32,7 @@ export async function submitDecision(
   requestId: string,
   decision: DecisionInput,
 ): Promise<CommandResult> {
-  const { approve, reason, modifiedParams, reviewToken } = decision;
+  const { approve, reason, override, modifiedParams, reviewToken } = decision;
   const { SVC_TOKEN: token } = process.env;
   const result: SignalResult = await approvals
     .signal(
@@ -42,6 +43,7 @@ export async function submitDecision(
       {
         actor: `command line, ${osActor()}`,
         ...(token !== undefined && { token }),
+        ...(override && { override }),
         ...(reviewToken !== undefined && { reviewToken }),
       },
     )

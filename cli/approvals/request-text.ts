@@ -157,9 +157,13 @@ export function historyLines({
 }
 
 export function statusText(record: ApprovalRecord): string {
-  const { status, cause, decidedBy, run } = record;
+  const { status, cause, decidedBy, override, run } = record;
   const why =
-    cause === 'timeout' ? ' by timeout' : decidedBy === undefined ? '' : ` by ${oneLine(displayText(decidedBy))}`;
+    cause === 'timeout'
+      ? ' by timeout'
+      : decidedBy === undefined
+        ? ''
+        : ` by ${oneLine(displayText(decidedBy))}${override ? ' (override)' : ''}`;
   const ran = run === 'none' ? '' : `, run: ${run}`;
   return `${status}${why}${ran}${notStartedText(record)}`;
 }

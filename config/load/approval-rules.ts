@@ -32,6 +32,7 @@ const RULES: Shape = {
       reason: { oneOf: ['approve', 'reject', 'always'] },
       unverified: 'boolean',
       expires: 'string',
+      override: 'string',
     },
     required: ['approve'],
   },
@@ -77,17 +78,17 @@ function compileRule(
   path: Path,
   problems: Problem[],
 ): Omit<StoredRule, 'version'> {
-  const { match = {}, approve, deny = 1, not = [], reason, unverified, expires } = config;
+  const { match = {}, approve, deny = 1, not = [], reason, unverified, expires, override } = config;
   const add = (key: Path, text: string) => problems.push({ path: [...path, ...key], text });
   if (approve.length === 0) add(['approve'], 'is empty');
+  const addUnlessRole = (role: string, key: Path) => {
+    if (Object.hasOwn(roles, role)) return;
+    const near = nearest(role, Object.keys(roles));
+    add(key, `is not a role; ${near ? `did you mean "${near}"?` : 'add it to approvals.roles'}`);
+  };
+  if (override !== undefined) addUnlessRole(override, ['override']);
   for (const [index, { role, count = 1 }] of approve.entries()) {
-    if (!Object.hasOwn(roles, role)) {
-      const near = nearest(role, Object.keys(roles));
-      add(
-        ['approve', index, 'role'],
-        `is not a role; ${near ? `did you mean "${near}"?` : 'add it to approvals.roles'}`,
-      );
-    }
+    addUnlessRole(role, ['approve', index, 'role']);
     if (approve.findIndex((one) => one.role === role) < index) add(['approve', index, 'role'], 'occurs twice');
     if (!isCount(count)) add(['approve', index, 'count'], `is not a whole number from 1 to ${MAX_COUNT}`);
   }
@@ -119,6 +120,7 @@ function compileRule(
     ...(reason !== undefined && { reason }),
     ...(unverified === true && { unverified }),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(override !== undefined && { override: { role: override, members: [...(roles[override] ?? [])] } }),
   };
 }
 

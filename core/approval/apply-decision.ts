@@ -1,6 +1,16 @@
 import { effectiveParameters } from './approved-parameters.ts';
 import type { Principal } from './principal.ts';
-import { firstMatch, missingRoles, personKey, type RoleCount, type StoredRule, whyNotAllowed } from './rule.ts';
+import type { ApprovalEvent } from './request.ts';
+import {
+  firstMatch,
+  missingRoles,
+  personKey,
+  type RoleCount,
+  type StoredRule,
+  whyNoOverride,
+  whyNotAllowed,
+  withGroupsOf,
+} from './rule.ts';
 import type { ApprovalRow, StoredVote } from './schema.ts';
 import { type DecisionVerdict, withDecision, withVote } from './state.ts';
 
@@ -15,6 +25,9 @@ export type AppliedDecision =
 /** The largest votes of a request, in bytes of JSON: some stores limit a row to 400 KB. */
 const MAX_VOTES_BYTES = 64 * 1024;
 
+/** How often a person may vote on one request: each vote is an event in its row. */
+const MAX_VOTES_PER_PERSON = 6;
+
 /**
  * Applies a decision to a request that waits: the votes, the rule and the decision are the next state. Pure, and the only
  * place that decides, for every way in: the callback, the broker, the command line and signals.
@@ -24,14 +37,17 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const why = otherRule(row, verdict);
   if (why !== undefined) return { refused: 'decision_refused', why };
   const rule = ruleOf(row);
+  if (verdict.override) return applyOverride(row, rule, verdict, now);
   if (!rule) return { next: withDecision(row, verdict, now), isFinal: true };
-  const { approved, principal, reason } = verdict;
+  const { approved, reason } = verdict;
+  const principal = withGroupsOf(rule, verdict.principal);
   const excluded = whyNotAllowed(rule, excludedBy(row), principal);
   if (excluded !== undefined) return { refused: 'decision_refused', why: excluded };
   if (needsReason(rule, approved) && !reason?.trim()) {
     return { refused: 'decision_invalid', why: 'The rule of the request requires a reason.' };
   }
-  const vote = toVote(row, verdict, now);
+  const known = { ...verdict, principal };
+  const vote = toVote(row, known, now);
   const earlier = body.votes ?? [];
   const key = personKey(principal);
   const own = earlier.find((one) => personKey(one.principal) === key);
@@ -46,11 +62,36 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
       why: 'The votes of the request have no room for more changes or reasons.',
     };
   }
-  if (!isFinal) return { next: withVote(row, votes, vote), isFinal };
+  if (!isFinal) {
+    const before = body.events.filter((event) => event.type === 'voted' && eventKey(event) === key).length;
+    if (before >= MAX_VOTES_PER_PERSON) return { refused: 'decision_refused', why: 'This person has voted too often.' };
+    return { next: withVote(row, votes, vote), isFinal };
+  }
   const decidedBy = counted.map((one) => one.by).join(', ');
   const voted = { ...row, body: { ...body, votes } };
-  return { next: withDecision(voted, verdict, now, { decidedBy, deciders: voters }), isFinal };
+  return { next: withDecision(voted, known, now, { decidedBy, deciders: voters }), isFinal };
 }
+
+/** One person decides in place of the votes, with a reason, and the record says so. */
+function applyOverride(
+  row: ApprovalRow,
+  rule: StoredRule | undefined,
+  verdict: DecisionVerdict,
+  now: number,
+): AppliedDecision {
+  if (!rule)
+    return { refused: 'decision_invalid', why: 'No rule applies to the request, so there is nothing to override.' };
+  const why = whyNoOverride(rule, excludedBy(row), verdict.principal);
+  if (why !== undefined) return { refused: 'decision_refused', why };
+  if (!verdict.reason?.trim()) return { refused: 'decision_invalid', why: 'An override needs a reason.' };
+  return {
+    next: withDecision(row, { ...verdict, principal: withGroupsOf(rule, verdict.principal) }, now),
+    isFinal: true,
+  };
+}
+
+/** The key of the person whose vote an event is; that of an unverified one is in no event. */
+const eventKey = ({ principal }: ApprovalEvent): string => (principal ? personKey(principal) : '');
 
 /** The rule of a request, as it was when the request was made. */
 export function ruleOf({ body: { rules } }: ApprovalRow): StoredRule | undefined {
@@ -61,8 +102,13 @@ export function ruleOf({ body: { rules } }: ApprovalRow): StoredRule | undefined
 export function hasQuorum(row: ApprovalRow): boolean {
   const { body } = row;
   const { rules, decision, digest } = body;
+  if (otherRule(row, decision ?? {}) !== undefined) return false;
   if (rules?.at === undefined) return true;
   const rule = ruleOf(row);
+  if (rule && decision?.override) {
+    const [decider] = decision.deciders ?? [];
+    return decider !== undefined && whyNoOverride(rule, excludedBy(row), decider) === undefined;
+  }
   return rule !== undefined && missingRoles(rule, votersFor(row, rule, decision?.digest ?? digest)).length === 0;
 }
 
@@ -93,7 +139,10 @@ const excludedBy = ({ agentTag, body: { requester } }: ApprovalRow) => ({
 });
 
 /** Why changed parameters cannot be decided under the rule of the request: they are for other people to decide. */
-function otherRule({ body }: ApprovalRow, { modifiedParams }: DecisionVerdict): string | undefined {
+function otherRule(
+  { body }: ApprovalRow,
+  { modifiedParams }: Pick<DecisionVerdict, 'modifiedParams'>,
+): string | undefined {
   const { rules, parameters } = body;
   if (!rules || modifiedParams === undefined) return undefined;
   const found = firstMatch(

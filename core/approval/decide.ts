@@ -51,6 +51,10 @@ export interface SignalOptions {
   readonly principal?: SignalPrincipal | undefined;
   /** A token of `svc people token create`: its owner decides. Not together with `principal`. Throws `token_invalid`. */
   readonly token?: string | undefined;
+  /**
+   * Decides alone, in place of the votes that the rule requires, if the rule lets the person do so. Needs a reason.
+   */
+  readonly override?: boolean | undefined;
   /** Where the decision comes from, such as an address or a page; stored with it. Default: this process. */
   readonly from?: string | undefined;
   /**
@@ -112,7 +116,14 @@ const SIGNAL: Shape = {
 };
 
 const OPTIONS: Shape = {
-  properties: { actor: 'string', from: 'string', reviewToken: 'string', principal: 'any', token: 'string' },
+  properties: {
+    actor: 'string',
+    from: 'string',
+    reviewToken: 'string',
+    principal: 'any',
+    token: 'string',
+    override: 'boolean',
+  },
 };
 
 /**
@@ -214,7 +225,7 @@ async function validateDecision(
   record: ApprovalRow,
   { approved, reason, modifiedParams }: Decision,
   { by, principal }: Decider,
-  { from = PROCESS_NAME, reviewToken }: SignalOptions,
+  { from = PROCESS_NAME, reviewToken, override }: SignalOptions,
 ): Promise<DecisionVerdict> {
   const { body } = record;
   if (approved && body.damaged !== undefined) throw damagedRequest();
@@ -225,6 +236,7 @@ async function validateDecision(
     approved,
     by,
     principal,
+    ...(override && { override }),
     from: storableText(from),
     ...(reason !== undefined && { reason: storableText(reason) }),
     ...(modifiedParams !== undefined && (await validateModifiedParams(service, record, modifiedParams))),
@@ -232,7 +244,8 @@ async function validateDecision(
   const { beforeDecision } = service.hooks;
   if (!beforeDecision.isUsed()) return verdict;
   const { modifiedParams: changes } = verdict;
-  const decision = { approved, actor: by, principal, ...(changes && { modifiedParams: changes }) };
+  const alone = verdict.override ? { override: true as const } : {};
+  const decision = { approved, actor: by, principal, ...alone, ...(changes && { modifiedParams: changes }) };
   const review = new DecisionReview(frozenClone(toApprovalRecord(record)), frozenClone(decision));
   try {
     await beforeDecision.promise(review);

@@ -64,6 +64,8 @@ export class DecisionReview {
     readonly actor: string;
     /** Who decides, and how that was verified: by `nobody` if it is only what the caller claims. */
     readonly principal: Principal;
+    /** The person decides alone, in place of the votes that the rule requires. */
+    readonly override?: true;
     readonly modifiedParams?: ToolParameters;
   };
   #refusal: string | undefined;

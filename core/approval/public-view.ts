@@ -47,6 +47,7 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
   if (decision) {
     record.decidedAt = decision.at;
     record.decidedBy = decision.by;
+    if (decision.override) record.override = true;
     if (decision.deciders) record.deciders = decision.deciders;
     if (row.status === 'approved') record.validUntil = new Date(validUntil(row)).toISOString();
     if (decision.reason !== undefined) record.decisionReason = decision.reason;
@@ -63,11 +64,12 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
 function addRule(record: Mutable<ApprovalRecord>, row: ApprovalRow, reveal: boolean): void {
   const rule = ruleOf(row);
   if (!rule) return;
-  const { version, approve, deny, not, reason, unverified } = rule;
+  const { version, approve, deny, not, reason, unverified, override } = rule;
   const shown: Mutable<ApprovalRule> = { version, approve: approve.map(({ role, count }) => ({ role, count })), deny };
   if (not) shown.not = not;
   if (reason !== undefined) shown.reason = reason;
   if (unverified) shown.unverified = unverified;
+  if (override) shown.override = override.role;
   record.rule = shown;
   record.votes = votesOf(row, reveal);
   const missing = missingApprovals(row);

@@ -47,6 +47,8 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly missing?: readonly RoleCount[];
   readonly decidedAt?: string;
   readonly decidedBy?: string;
+  /** One person decided alone, in place of the votes that the rule requires. */
+  readonly override?: true;
   /** The verified people whose decision it is; absent if nobody was verified. */
   readonly deciders?: readonly Principal[];
   /** ISO 8601, UTC: if approved and not taken up by then, the call no longer runs. */
@@ -116,7 +118,7 @@ export interface ApprovalEvent {
   readonly by?: string;
   /** With a person's decision: its origin, or the process that accepted it. */
   readonly from?: string;
-  /** The cause of a rejection, the status of an outcome, or with `voted`: `approve` or `reject`. */
+  /** The cause of a rejection, `override`, the status of an outcome, or with `voted`: `approve` or `reject`. */
   readonly as?: string;
   /** With a person's decision: who that is and how it was verified; absent if it was not. */
   readonly principal?: Principal;

@@ -28,11 +28,14 @@ export interface ApprovalRule {
   readonly reason?: ReasonRequired;
   /** Unverified people count, all of them together as one. */
   readonly unverified?: true;
+  /** One person of this role may decide alone. */
+  readonly override?: string;
 }
 
 /** A rule as a request stores it. */
-export interface StoredRule extends Omit<ApprovalRule, 'approve'> {
+export interface StoredRule extends Omit<ApprovalRule, 'approve' | 'override'> {
   readonly approve: readonly StoredRole[];
+  readonly override?: Omit<StoredRole, 'count'>;
   /** Absent: for every tool. */
   readonly tools?: readonly string[];
   readonly agents?: readonly string[];
@@ -161,22 +164,44 @@ export interface Excluded {
 
 /** Why a person may not decide; undefined if they may. */
 export function whyNotAllowed(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
-  if (!isVerified(principal) && !rule.unverified) {
-    return 'Its rule counts only people who were verified, and nobody verified who decides.';
-  }
+  if (!isVerified(principal) && !rule.unverified) return UNVERIFIED;
+  const why = whyExcluded(rule, excluded, principal);
+  if (why !== undefined) return why;
+  if (rolesOf(rule, principal).length > 0) return undefined;
+  return `Its rule lets only ${rule.approve.map(({ role }) => role).join(', ')} decide.`;
+}
+
+/** Why a person may not decide alone, in place of the votes of the rule; undefined if they may. */
+export function whyNoOverride(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
+  const { override } = rule;
+  if (!override) return 'Its rule has no override.';
+  if (!isVerified(principal)) return UNVERIFIED;
+  const why = whyExcluded(rule, excluded, principal);
+  if (why !== undefined) return why;
+  return isListed(override.members, principal) ? undefined : `Its rule lets only ${override.role} override it.`;
+}
+
+const UNVERIFIED = 'Its rule counts only people who were verified, and nobody verified who decides.';
+
+/** Why a person never counts, whatever roles they have. */
+function whyExcluded(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
   const id = foldedId(principal.id);
   if (id.startsWith('agent:') || id === foldedId(excluded.agentTag)) return 'An agent cannot decide.';
   if (excluded.requester !== undefined && id === foldedId(excluded.requester)) {
     return 'The person who made the request cannot decide it.';
   }
-  if (isExcluded(rule.not, principal)) return 'Its rule excludes this person.';
-  if (rolesOf(rule, principal).length > 0) return undefined;
-  return `Its rule lets only ${rule.approve.map(({ role }) => role).join(', ')} decide.`;
+  return isExcluded(rule.not, principal) ? 'Its rule excludes this person.' : undefined;
 }
 
 /** The indexes of the roles that a person has. Nobody knows the roles of an unverified one. */
 function rolesOf({ approve }: StoredRule, principal: Principal): number[] {
   return approve.flatMap(({ members }, at) => (!isVerified(principal) || isListed(members, principal) ? [at] : []));
+}
+
+/** A principal with only the groups that a rule names: others would take room in every vote. */
+export function withGroupsOf({ approve, not = [], override }: StoredRule, { groups, ...person }: Principal): Principal {
+  const named = [...approve.flatMap(({ members }) => members), ...(override?.members ?? []), ...not].map(foldedId);
+  return { ...person, groups: groups.filter((group) => named.includes(foldedId(`group:${group}`))) };
 }
 
 /** Compares without regard to case: who is excluded must not come back with another spelling. */

@@ -78,6 +78,8 @@ export interface StoredDecision {
   readonly modifiedParams?: ToolParameters;
   /** Digest of the merged parameters if the decision modified them. */
   readonly digest?: string;
+  /** One person decided alone, in place of the votes that the rule requires. */
+  readonly override?: true;
   /** The verified people whose decision this is; absent if nobody was verified. */
   readonly deciders?: readonly Principal[];
 }

@@ -16,6 +16,8 @@ export interface DecisionVerdict {
   readonly approved: boolean;
   readonly by: string;
   readonly principal: Principal;
+  /** The person decides alone, in place of the votes that the rule requires. */
+  readonly override?: boolean;
   readonly from: string;
   readonly reason?: string;
   readonly modifiedParams?: ToolParameters;
@@ -30,7 +32,7 @@ export function withDecision(
   now: number,
   { decidedBy = verdict.by, deciders = [verdict.principal] }: Partial<Deciders> = {},
 ): ApprovalRow {
-  const { approved, by, principal, from, reason, modifiedParams, digest } = verdict;
+  const { approved, by, principal, override, from, reason, modifiedParams, digest } = verdict;
   const verified = deciders.filter(isVerified);
   const at = iso(Math.min(now, row.expiresAt.getTime() - 1));
   const decision: StoredDecision = {
@@ -40,10 +42,12 @@ export function withDecision(
     ...(reason !== undefined && { reason }),
     ...(modifiedParams !== undefined && { modifiedParams }),
     ...(digest !== undefined && { digest }),
+    ...(override && { override }),
     ...(verified.length > 0 && { deciders: verified }),
   };
   const type = approved ? 'approved' : 'rejected';
-  const event = { type, at, by, from, ...(!approved && { as: 'human' }), ...principalOf(principal) } as const;
+  const as = override ? 'override' : approved ? undefined : 'human';
+  const event = { type, at, by, from, ...(as !== undefined && { as }), ...principalOf(principal) } as const;
   return next(row, { status: type }, { decision }, event);
 }
 

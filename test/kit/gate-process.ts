@@ -72,9 +72,9 @@ async function execute(command: GateCommand): Promise<unknown> {
       if (command.ungated) return ungated[command.ungated].call(command.call);
       return (command.idempotent ? idempotent : gate).call(command.call, { resumed: command.resumed ?? false });
     case 'approve':
-      return approve(app, command.request, command.modifiedParams);
+      return approve(app, command.request, command.modifiedParams, command.options);
     case 'reject':
-      return reject(app, command.request);
+      return reject(app, command.request, undefined, command.options);
   }
 }
 

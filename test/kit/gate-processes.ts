@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { GateCall } from '../../core/approval/call.ts';
+import type { SignalOptions } from '../../core/approval/decide.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { bundleScript } from './bundle.ts';
@@ -15,8 +16,13 @@ export type GateCommand =
       readonly idempotent?: boolean;
       readonly ungated?: Ungated;
     }
-  | { readonly do: 'approve'; readonly request: RequestKey; readonly modifiedParams?: ToolParameters }
-  | { readonly do: 'reject'; readonly request: RequestKey };
+  | {
+      readonly do: 'approve';
+      readonly request: RequestKey;
+      readonly modifiedParams?: ToolParameters;
+      readonly options?: SignalOptions;
+    }
+  | { readonly do: 'reject'; readonly request: RequestKey; readonly options?: SignalOptions };
 
 /** Settings under which the tool needs no approval; the call is then made as `svc.gate` does. */
 type Ungated = 'disabled' | 'unconfirmed';

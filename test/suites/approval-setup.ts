@@ -136,8 +136,9 @@ export function approve(
   { requestId, executionId }: Pick<ApprovalRequest, 'requestId' | 'executionId'>,
   modifiedParams?: ToolParameters,
   options: SignalOptions = { actor: 'ann' },
+  reason?: string,
 ): Promise<SignalResult> {
-  const payload = { requestId, ...(modifiedParams && { modifiedParams }) };
+  const payload = { requestId, reason, ...(modifiedParams && { modifiedParams }) };
   return decide(service, { executionId, signal: 'approve', payload }, options);
 }
 

@@ -46,6 +46,9 @@ export default class ApprovalsApprove extends ApprovalsCommand {
     description:
       'Proof that the request was shown: the reviewToken from `show --json`, with --reveal if a parameter is masked.',
   });
+  override = Option.Boolean('--override', false, {
+    description: 'Decides alone, in place of the votes of the rule, if it allows that. Needs SVC_TOKEN and --reason.',
+  });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
@@ -66,6 +69,7 @@ export default class ApprovalsApprove extends ApprovalsCommand {
       approve: true,
       ...(this.reason !== undefined && { reason: this.reason }),
       ...(modifiedParams && { modifiedParams }),
+      ...(this.override && { override: true }),
       ...(reviewToken !== undefined && { reviewToken }),
     });
   }
@@ -73,6 +77,7 @@ export default class ApprovalsApprove extends ApprovalsCommand {
   /** The flags of the decision itself, to repeat in a suggested command. */
   #flags(): string[] {
     const changes = this.set.flatMap((change) => ['--set', change]);
+    if (this.override) changes.push('--override');
     return this.reason === undefined ? changes : [...changes, '--reason', this.reason];
   }
 }

@@ -25,6 +25,9 @@ export default class ApprovalsReject extends ApprovalsCommand {
   reviewToken = Option.String('--review-token', {
     description: 'For sensitive parameters, without a terminal: the reviewToken from `show --reveal --json`.',
   });
+  override = Option.Boolean('--override', false, {
+    description: 'Decides alone, in place of the votes of the rule, if it allows that. Needs SVC_TOKEN and --reason.',
+  });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
@@ -42,6 +45,7 @@ export default class ApprovalsReject extends ApprovalsCommand {
     return submitDecision(this, approvals, requestId, {
       approve: false,
       ...(reason !== undefined && { reason }),
+      ...(this.override && { override: true }),
       ...(reviewToken !== undefined && { reviewToken }),
     });
   }

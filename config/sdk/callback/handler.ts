@@ -36,6 +36,7 @@ const DECISION_SHAPE: Shape = {
     approved: 'boolean',
     reason: { nullable: 'string' },
     modifiedParams: { nullable: { map: 'json' } },
+    override: 'boolean',
   },
   required: ['approved'],
 };
@@ -102,7 +103,9 @@ async function respond(
   if (body === 'too large') throw TOO_LARGE;
   if (body === 'too slow') throw TOO_SLOW;
   if (isForm(request)) return respondToForm(context, row, claims, request, parseForm(body));
-  const result = await decide(approvals, signalFor(requestId, jsonDecision(request, body)), deciderOf(request), row);
+  const decision = jsonDecision(request, body);
+  const options = { ...deciderOf(request), override: decision.override };
+  const result = await decide(approvals, signalFor(requestId, decision), options, row);
   // A vote was accepted; the request is not decided.
   return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
 }
@@ -117,6 +120,7 @@ interface Decision {
   readonly approved: boolean;
   readonly reason?: string | null;
   readonly modifiedParams?: ToolParameters | null;
+  readonly override?: boolean;
 }
 
 /** The body is described in docs/reference/approvals.md. */
