@@ -24,7 +24,7 @@ export interface CommandResult {
 }
 
 const DATABASE_COMMAND =
-  /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|lint|resolve|export|baseline|generate|pull|check))?\b/g;
+  /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|lint|resolve|export|baseline|generate|pull|check|diff))?\b/g;
 const APPROVALS_COMMAND =
   /\bsvc (?:approvals (?:list|show|approve|reject|prune|secret)|people token (?:list|revoke))\b/g;
 

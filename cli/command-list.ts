@@ -28,6 +28,11 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/db/schema/check.ts'),
   },
   {
+    path: 'db schema diff',
+    summary: 'Prints the difference between databases, the schema file and the history',
+    load: () => import('./commands/db/schema/diff.ts'),
+  },
+  {
     path: 'db migrate',
     summary: 'Applies pending migrations',
     load: () => import('./commands/db/migrate.ts'),

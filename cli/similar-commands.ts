@@ -14,7 +14,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   info: ['db migrate status'],
   new: ['db migrate create'],
   repair: ['db migrate resolve'],
-  diff: ['db schema check', 'db schema generate --dry-run'],
+  diff: ['db schema diff', 'db schema check'],
   drift: ['db schema check'],
   validate: ['db schema check'],
   verify: ['db schema check'],

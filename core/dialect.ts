@@ -250,6 +250,8 @@ export interface Connection<Step = unknown> {
     statements: readonly Statement<Step>[],
     operations: readonly MigrationOperation[],
   ): Promise<PreflightReport & { readonly texts: readonly string[] }>;
+  /** The final texts of the statements, where they depend on the catalog. Only reads. */
+  finalTexts?(statements: readonly Statement<Step>[]): Promise<readonly string[]>;
   /** Whether the server has no room for this many locks in one transaction; undefined if it has. Changes nothing. */
   lockShortage?(locks: number): Promise<LockShortage | undefined>;
   /** Rows of a query in the engine's own language, for `Statement.check` and for diagnostics. */

@@ -230,6 +230,24 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
       }),
     ),
   }),
+  'db schema diff': result({
+    from: text,
+    to: text,
+    different: flag,
+    preamble: about(texts, 'statements to run first in the shell of the engine'),
+    changes: list(
+      object(
+        {
+          operation: about(open({ type: text }), 'as in a migration file'),
+          statements: list(object({ text, transactional: flag, destructive: flag })),
+        },
+        { refusal: about(text, 'why svc cannot make the change') },
+      ),
+    ),
+    unchangeable: about(texts, 'differences that no operation describes'),
+    notCompared: about(texts, 'what svc does not read'),
+    possibleRenames: about(texts, 'a flag for each removal and addition that may be a rename'),
+  }),
   'db migrate': result({
     databases: list(either(object({ ...database, ...ran }), object({ ...database, ...planned }, plannedOptional))),
   }),

@@ -54,6 +54,7 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
   'frameworks.test.ts': ({ page, language }) =>
     /use-(the-ai-sdk|openai-agents|langchain)\.md$/.test(page) && language === 'ts',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
+  'schema-diff.test.ts': ({ page, language }) => page === 'docs/reference/commands.md' && language === 'sh',
   'cli-approvals.test.ts': ({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh',
 };
 const isRunElsewhere = (block: DocsBlock) => Object.values(RUN_BY).some((runs) => runs(block));

@@ -41,6 +41,11 @@ export function planText(
       lines.push(withSemicolon(statement.text));
     }
   }
+  return scriptText(lines, stdout);
+}
+
+/** Escapes control characters only on a terminal. */
+export function scriptText(lines: readonly string[], stdout: object): string {
   const text = lines.join('\n');
   return 'isTTY' in stdout && stdout.isTTY ? escapeControls(text) : text;
 }
@@ -99,12 +104,12 @@ const rowsText = (rows: number): string => `${rows.toLocaleString('en')} ${rows 
 const failureText = (failure: unknown): string =>
   isSvcError(failure) ? `${failure.code}: ${describeError(failure)}` : errorMessage(failure);
 
-function oneLineComment(text: string): string {
+export function oneLineComment(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, ' ');
 }
 
 /** If the last line ends in a comment, the semicolon is on its own line. */
-function withSemicolon(text: string): string {
+export function withSemicolon(text: string): string {
   const trimmed = text.trimEnd();
   if (trimmed.endsWith(';')) return trimmed;
   return trimmed.slice(trimmed.lastIndexOf('\n') + 1).includes('--') ? `${trimmed}\n;` : `${trimmed};`;

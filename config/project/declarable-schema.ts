@@ -62,7 +62,8 @@ export async function declarableSchema(schema: FoundSchema): Promise<DeclarableS
   return { declaration: declarationOf(model), leftOut, kept, warnings };
 }
 
-async function whyUndeclarable(collection: Collection, dialect: Dialect): Promise<string | undefined> {
+/** Why a schema file cannot declare the table; undefined if it can. */
+export async function whyUndeclarable(collection: Collection, dialect: Dialect): Promise<string | undefined> {
   const alone = withConstraints(collection, ({ type }) => type !== 'foreignKey');
   const entry = schemaEntry('main', declarationOf(new Map([[collection.name, alone]])));
   try {

@@ -224,7 +224,8 @@ function newName({ kind, collection, to }: UndecidedRename): string {
   return kind === 'collection' ? to : `${collection}.${to}`;
 }
 
-function renameFlag(pair: UndecidedRename): string {
+/** The flag that decides for a rename. */
+export function renameFlag(pair: UndecidedRename): string {
   return `--rename ${shellQuote(`${dropKey(pair)}:${pair.to}`)}`;
 }
 

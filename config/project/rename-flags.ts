@@ -7,7 +7,7 @@ import type { SchemaEntry } from './schema-file.ts';
 /** Parses `--rename users.name:full_name`, `--rename users:people` and `--drop users.name`. Throws `usage`. */
 export function parseRenameFlags(
   flags: { readonly rename: readonly string[]; readonly drop: readonly string[] },
-  entry: SchemaEntry,
+  entry: Pick<SchemaEntry, 'fieldsOf'>,
   before: SchemaModel,
 ): RenameDecisions & { readonly renames: UndecidedRename[]; readonly drops: Set<string> } {
   const renames: UndecidedRename[] = [];
@@ -49,7 +49,11 @@ function splits(text: string, separator: string): [string, string][] {
   return parts;
 }
 
-function tableRename(flag: string, entry: SchemaEntry, before: SchemaModel): UndecidedRename | undefined {
+function tableRename(
+  flag: string,
+  entry: Pick<SchemaEntry, 'fieldsOf'>,
+  before: SchemaModel,
+): UndecidedRename | undefined {
   for (const [from, to] of splits(flag, ':')) {
     if (before.has(from) && entry.fieldsOf(to)) return { kind: 'collection', collection: to, from, to };
   }
@@ -58,7 +62,7 @@ function tableRename(flag: string, entry: SchemaEntry, before: SchemaModel): Und
 
 function fieldRename(
   flag: string,
-  entry: SchemaEntry,
+  entry: Pick<SchemaEntry, 'fieldsOf'>,
   before: SchemaModel,
   tables: readonly UndecidedRename[],
 ): UndecidedRename {
@@ -85,7 +89,12 @@ function tableBefore(name: string, before: SchemaModel, renames: readonly Undeci
   return before.get(origin ?? name);
 }
 
-function assertDrop(flag: string, entry: SchemaEntry, before: SchemaModel, renames: readonly UndecidedRename[]): void {
+function assertDrop(
+  flag: string,
+  entry: Pick<SchemaEntry, 'fieldsOf'>,
+  before: SchemaModel,
+  renames: readonly UndecidedRename[],
+): void {
   const fields = splits(flag, '.').flatMap(([table, field]) => {
     const known = tableBefore(table, before, renames);
     return known ? [{ table, field, known }] : [];

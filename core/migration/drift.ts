@@ -6,11 +6,17 @@ import type { Collection, SchemaModel } from '../schema/model.ts';
 /** Repeated normalization reaches a fixed point after two or three rounds. */
 const MAX_ROUNDS = 4;
 
+export interface SchemaPair {
+  readonly expected: SchemaModel;
+  readonly found: SchemaModel;
+}
+
 /**
- * Describes where the catalog differs from the model; empty if they agree. A server may rewrite an expression that it
- * has rewritten once, so both sides are normalized until they agree or stop changing.
+ * An expected model and one that was read from a catalog, both as the server spells them: they mean the same if they are
+ * equal. A server may rewrite an expression that it has rewritten once, so both are normalized until they agree or stop
+ * changing.
  */
-export async function drift(connection: Connection, expected: SchemaModel, found: SchemaModel): Promise<string[]> {
+export async function inServerSpelling(connection: Connection, { expected, found }: SchemaPair): Promise<SchemaPair> {
   let normalExpected = await connection.normalize(expected);
   let normalFound = found;
   for (let round = 1; round < MAX_ROUNDS && !isDeepStrictEqual(normalExpected, normalFound); round += 1) {
@@ -21,7 +27,13 @@ export async function drift(connection: Connection, expected: SchemaModel, found
     normalExpected = await connection.normalize(normalExpected);
     if (isDeepStrictEqual([normalExpected, normalFound], previous)) break;
   }
-  return isDeepStrictEqual(normalExpected, normalFound) ? [] : describeDifferences(normalExpected, normalFound);
+  return { expected: normalExpected, found: normalFound };
+}
+
+/** Describes where the catalog differs from the model; empty if they agree. */
+export async function drift(connection: Connection, expected: SchemaModel, found: SchemaModel): Promise<string[]> {
+  const normal = await inServerSpelling(connection, { expected, found });
+  return isDeepStrictEqual(normal.expected, normal.found) ? [] : describeDifferences(normal.expected, normal.found);
 }
 
 /** The catalog without foreign keys to tables that the model does not contain: `svc db schema pull` omits them too. */

@@ -78,6 +78,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
         );
         return { texts, ...(report ?? { failures: [], copies: [] }) };
       }),
+    finalTexts: (statements) => withSvcErrors(() => previewSql(session.exec, traits, adapt(statements))),
     query: rows,
     permissionProbes: PERMISSION_PROBES,
     referenceProbe,
