@@ -34,20 +34,22 @@ const TEXTS = ['tool', 'toolDigest', 'digest', 'reason', 'timestamp'] as const s
 /** Whether a body has all that is read without a check. Its digest binds the rest. */
 function isReadable(body: unknown): boolean {
   if (!isPlainObject(body) || TEXTS.some((name) => typeof body[name] !== 'string')) return false;
-  const { run, parameters, events, decision, claim, outcome, sensitive, waiters, timeoutMs } = body;
+  const { run, parameters, events, decision, claim, outcome, sensitive, waiters, votes, rules, timeoutMs } = body;
   return (
     RUNS.has(run) &&
     isPlainObject(parameters) &&
     typeof timeoutMs === 'number' &&
-    Array.isArray(events) &&
-    events.every(isPlainObject) &&
+    events !== undefined &&
+    isOptionalList(events, isPlainObject) &&
     isOptional(decision, ({ at, by }) => typeof at === 'string' && typeof by === 'string') &&
     isOptional(claim, ({ token, leaseMs }) => typeof token === 'string' && typeof leaseMs === 'number') &&
     isOptional(outcome, ({ status }) => typeof status === 'string') &&
     (run !== 'claimed' || claim !== undefined) &&
     (run !== 'done' || outcome !== undefined) &&
+    isOptional(rules, ({ list }) => list !== undefined && isOptionalList(list, isPlainObject)) &&
     isOptionalList(sensitive) &&
-    isOptionalList(waiters)
+    isOptionalList(waiters) &&
+    isOptionalList(votes, isVote)
   );
 }
 
@@ -55,8 +57,12 @@ function isOptional(value: unknown, isValid: (value: Record<string, unknown>) =>
   return value === undefined || (isPlainObject(value) && isValid(value));
 }
 
-function isOptionalList(value: unknown): boolean {
-  return value === undefined || Array.isArray(value);
+function isVote(value: unknown): boolean {
+  return isPlainObject(value) && isPlainObject(value.principal) && typeof value.principal.id === 'string';
+}
+
+function isOptionalList(value: unknown, isItem: (item: unknown) => boolean = () => true): boolean {
+  return value === undefined || (Array.isArray(value) && value.every(isItem));
 }
 
 /** No tool has this digest, and no call has it either. */

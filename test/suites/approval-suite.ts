@@ -1208,7 +1208,7 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       assert.equal(await app.service.rows.replace(record.requestId, version, { ...record, body }), 'replaced');
     };
     await damage(empty, () => ({}));
-    await damage(partial, (body) => ({ ...body, events: null }));
+    await damage(partial, (body) => ({ ...body, votes: [null] }));
     const next = await open();
     const { records } = await listApprovals(next.service);
     const shown = records.filter(({ requestId }) => requestId !== partial.request.requestId);
