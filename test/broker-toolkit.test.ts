@@ -77,6 +77,22 @@ test('a publish in progress fails when its connection is lost, and the next one 
     }
   }));
 
+test('a connection whose server no longer answers a ping is closed, and the next call opens another', async () => {
+  let isFrozen = false;
+  const closed: Connection[] = [];
+  const ping = () => (isFrozen ? Promise.reject(new Error('no answer')) : Promise.resolve());
+  const close = async (one: Connection) => void closed.push(one);
+  await withBroker({ ping, close }, async (broker, opened) => {
+    await broker.publish(EVENT, signal());
+    isFrozen = true;
+    await waitUntil(() => closed.length === 1, 'the connection was not closed');
+    isFrozen = false;
+    await broker.publish(EVENT, signal());
+    assert.equal(opened.length, 2);
+    assert.equal(closed[0], opened[0]);
+  });
+});
+
 test('one connection serves concurrent calls, and a failed one is not kept', async () => {
   let attempts = 0;
   const connect = async () => {

@@ -90,7 +90,7 @@ test('a folder of something else is neither opened nor written to, and that of a
     name: 'file-store',
     unsupported: UNSUPPORTED_BY_KEY_VALUE,
     toSvcError: (error) => error,
-    folderMarker: 'CURRENT',
+    folderFiles: /^(CURRENT|LOCK)$/,
     async open(path) {
       opened.push(path);
       mkdirSync(path, { recursive: true });
@@ -103,7 +103,7 @@ test('a folder of something else is neither opened nor written to, and that of a
   for (const readOnly of [true, false]) {
     await assert.rejects(dialect.connect(`file-store://${another}`, { readOnly }), (error) => {
       assert.ok(isSvcError(error) && error.code === 'connection_failed', String(error));
-      assert.match(error.why ?? '', /no CURRENT/);
+      assert.match(error.why ?? '', /files of something else/);
       return true;
     });
     const files = embeddedKeyValueDialect({
@@ -118,6 +118,10 @@ test('a folder of something else is neither opened nor written to, and that of a
   for (const options of [{}, { readOnly: true }])
     await (await dialect.connect(`file-store://${empty}`, options)).close();
   assert.deepEqual(opened.slice(1), [empty, empty]);
+  // Another process has begun to create it.
+  const begun = folder({ LOCK: '' });
+  await (await dialect.connect(`file-store://${begun}`, {})).close();
+  assert.deepEqual(readdirSync(begun).sort(), ['CURRENT', 'LOCK']);
 });
 
 test('a promise instead of a value is an error of the dialect, in a transaction too', async () => {
@@ -176,6 +180,18 @@ test('a file that cannot be opened is a failed connection, also if the dialect r
       return true;
     });
   }
+});
+
+test('an error is recognized by the message of its cause', () => {
+  const convert = errorConverter({ engine: 'File Store', messages: { database_in_use: /^is locked$/ } });
+  const converted = convert(new Error('failed to open', { cause: new Error('is locked') }));
+  assert.ok(isSvcError(converted));
+  assert.deepEqual([converted.code, converted.why], ['database_in_use', 'failed to open: is locked']);
+  const circle = new Error('a circle');
+  circle.cause = circle;
+  const unknown = convert(circle);
+  assert.ok(isSvcError(unknown));
+  assert.deepEqual([unknown.code, unknown.why], ['migration_failed', 'a circle']);
 });
 
 test('the options of a dialect are checked, have defaults, and are the same for every connection to a file', async () => {

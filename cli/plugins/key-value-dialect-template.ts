@@ -32,8 +32,8 @@ export const ${identifier} = embeddedKeyValueDialect({
   // With reasons of the engine: index: { why: '…', next: '…' }.
   unsupported: { ...UNSUPPORTED_BY_KEY_VALUE },
   toSvcError,
-  // If a database is a folder: a file that each of them contains. A folder of something else is then refused.
-  // folderMarker: 'CURRENT',
+  // If a database is a folder: names of its files, also while it is created. A folder of something else is then refused.
+  // folderFiles: /^(CURRENT|LOCK|LOG)$/,
   open: openDatabase,
 });
 

@@ -36,8 +36,8 @@ export const ${identifier} = embeddedDialect({
   rules,
   syntax,
   errors,
-  // If a database is a folder: a file that each of them contains. A folder of something else is then refused.
-  // folderMarker: 'CURRENT',
+  // If a database is a folder: names of its files, also while it is created. A folder of something else is then refused.
+  // folderFiles: /^(CURRENT|LOCK|LOG)$/,
   open: openDatabase,
   // Starts a transaction that excludes other writers; default BEGIN.
   // begin: 'BEGIN IMMEDIATE',

@@ -27,8 +27,13 @@ export interface Subscription {
 export interface BrokerDriver<Connection> {
   /** The URL of the server. No error contains its password. */
   readonly url: string;
-  /** Opens one connection. It does not reconnect, and detects by itself that the server no longer responds. */
+  /** Opens one connection. It does not reconnect. */
   connect(): Promise<Connection>;
+  /**
+   * Asks the server for any response, for a client library without heartbeats: every two seconds. A connection on which it rejects, or
+   * takes longer than five seconds, counts as lost and is closed. Without it, the library detects that the server no longer responds.
+   */
+  ping?(connection: Connection): Promise<unknown>;
   /** Resolves or rejects when the connection is lost or closed. */
   closed(connection: Connection): Promise<unknown>;
   /** Resolves once the server has stored the event, and throws if no queue receives it. */
@@ -44,6 +49,8 @@ export interface BrokerDriver<Connection> {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 2_000;
+const PING_MS = 2_000;
+const PING_TIMEOUT_MS = 5_000;
 const FIRST_RETRY_MS = 200;
 const MAX_RETRY_MS = 10_000;
 const LOST = 'the connection to the broker was lost';
@@ -138,7 +145,27 @@ async function open<Connection>(driver: BrokerDriver<Connection>): Promise<Opene
   const lost = new AbortController();
   const onLost = () => lost.abort();
   driver.closed(connection).then(onLost, onLost);
+  if (driver.ping) void endIfSilent(driver, connection, lost);
   return { connection, lost: lost.signal };
+}
+
+/** Ends a connection whose server no longer responds. */
+async function endIfSilent<Connection>(
+  driver: BrokerDriver<Connection>,
+  connection: Connection,
+  lost: AbortController,
+): Promise<void> {
+  const pause = () => wait(PING_MS, undefined, { signal: lost.signal, ref: false }).catch(() => undefined);
+  for (await pause(); driver.ping && !lost.signal.aborted; await pause()) {
+    let responds = false;
+    const pinging = driver.ping(connection).then(() => {
+      responds = true;
+    });
+    await atMost(PING_TIMEOUT_MS, pinging);
+    if (responds || lost.signal.aborted) continue;
+    lost.abort();
+    await driver.close(connection).catch(() => undefined);
+  }
 }
 
 /** Repeats until `signal` aborts. Reports an error once, until another one occurs. */

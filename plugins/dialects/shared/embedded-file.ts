@@ -16,8 +16,8 @@ export interface FileEngine<D extends FileDatabase, O extends Options> {
   readonly name: string;
   /** The options of the database that are the dialect's own. */
   readonly options: O | undefined;
-  /** Of an engine whose databases are folders: a file that each of them contains. */
-  readonly folderMarker: string | undefined;
+  /** Of an engine whose databases are folders: names of files that show one. */
+  readonly folderFiles: RegExp | undefined;
   /** Opens the file, and creates it if it does not exist. */
   open(file: string, options: OptionValues<O>): Promise<D>;
   toSvcError(error: unknown): unknown;
@@ -166,23 +166,24 @@ async function openEmpty<D extends FileDatabase>(
  * `connection_failed` for a folder of something else, in which an engine would create its files.
  */
 async function isAbsent(
-  { name, folderMarker }: Pick<FileEngine<FileDatabase, Options>, 'name' | 'folderMarker'>,
+  { name, folderFiles }: Pick<FileEngine<FileDatabase, Options>, 'name' | 'folderFiles'>,
   file: string,
   { readOnly = false }: ConnectOptions,
 ): Promise<boolean> {
   if (!readOnly) await mkdir(dirname(file), { recursive: true });
   if (await isPathMissing(file)) return readOnly;
   if (!(await stat(file)).isDirectory()) return false;
-  if (folderMarker === undefined) {
+  if (folderFiles === undefined) {
     throw notADatabase(name, file, 'It is a folder, and databases of this dialect are files.', [
       'Write the path of a file into the URL.',
-      'If databases of the engine are folders: "folderMarker" of the dialect names a file that each of them contains.',
+      'If databases of the engine are folders: "folderFiles" of the dialect matches names of its files.',
     ]);
   }
   const entries = await readdir(file);
-  if (entries.includes(folderMarker)) return false;
+  // Also one that another process begins to create.
+  if (entries.some((entry) => entry.search(folderFiles) >= 0)) return false;
   if (entries.length === 0) return readOnly;
-  throw notADatabase(name, file, `The folder contains other files, and no ${folderMarker}.`, [
+  throw notADatabase(name, file, 'The folder contains files of something else.', [
     'Write the path of a new folder into the URL, or that of a database.',
   ]);
 }

@@ -10,7 +10,10 @@ export interface ErrorPatterns {
    * that the dialect threw.
    */
   isEngineError?(error: Error): boolean;
-  /** The messages of each code. The first match counts; a message without a match is `migration_failed`. */
+  /**
+   * The messages of each code, of the error or of a `cause` of it. The first match counts; an error without a match is
+   * `migration_failed`.
+   */
   readonly messages: Readonly<Partial<Record<ErrorCode, RegExp>>>;
   /** The message for a primary key value that exists already. */
   readonly duplicate: RegExp;
@@ -34,7 +37,7 @@ export interface EngineErrors extends Pick<SqlDriver, 'toSvcError' | 'isMissing'
 export function engineErrors({ duplicate, ...patterns }: ErrorPatterns): EngineErrors {
   const { messages } = patterns;
   const matches = (pattern: RegExp | undefined) => (error: unknown) =>
-    pattern !== undefined && isFrom(patterns, error) && pattern.test(error.message);
+    pattern !== undefined && isFrom(patterns, error) && matchesAny(pattern, messagesOf(error));
   return {
     toSvcError: errorConverter(patterns),
     isMissing: matches(messages.collection_unknown),
@@ -43,10 +46,26 @@ export function engineErrors({ duplicate, ...patterns }: ErrorPatterns): EngineE
   };
 }
 
+/** A chain of causes may be a circle. */
+const MAX_CAUSES = 5;
+
 type MessagePatterns = Omit<ErrorPatterns, 'duplicate'>;
 
 const isFrom = ({ isEngineError }: MessagePatterns, error: unknown): error is Error =>
   error instanceof Error && !isSvcError(error) && (isEngineError?.(error) ?? true);
+
+/** The messages of an error and of its causes. */
+function messagesOf(error: Error): readonly string[] {
+  const found = [error.message];
+  let one: unknown = error.cause;
+  for (let depth = 1; depth < MAX_CAUSES && one instanceof Error; depth++) {
+    if (!found.includes(one.message)) found.push(one.message);
+    one = one.cause;
+  }
+  return found;
+}
+
+const matchesAny = (pattern: RegExp, texts: readonly string[]): boolean => texts.some((text) => pattern.test(text));
 
 /** The function `toSvcError` of a driver, from the messages of an engine. */
 export const errorConverter =
@@ -54,11 +73,13 @@ export const errorConverter =
   (error: unknown): unknown => {
     if (!isFrom(patterns, error)) return error;
     const messages = Object.entries(patterns.messages) as [ErrorCode, RegExp][];
-    const [code] = messages.find(([, pattern]) => pattern.test(error.message)) ?? [];
+    const found = messagesOf(error);
+    const [code] = messages.find(([, pattern]) => matchesAny(pattern, found)) ?? [];
+    const why = found.join(': ');
     return code === undefined
       ? new SvcError('migration_failed', `${patterns.engine} rejected a statement.`, {
-          why: error.message,
+          why,
           cause: error,
         })
-      : new SvcError(code, codes[code], { why: error.message, cause: error });
+      : new SvcError(code, codes[code], { why, cause: error });
   };

@@ -52,10 +52,10 @@ export interface EmbeddedKeyValueDialect<O extends Options = NoOptions>
   /** Options of the database besides those of svc: `{ mapSizeMb: integerOption('…', 64, 1, 4096) }`. */
   readonly options?: O;
   /**
-   * Of an engine whose databases are folders: a file that each of them contains, such as `CURRENT` of LevelDB. A folder without it is
-   * not opened.
+   * Of an engine whose databases are folders: the names of files that show one, also while it is created, such as
+   * `/^(CURRENT|LOCK|LOG)$/` of LevelDB. Another folder is not opened, unless it is empty.
    */
-  readonly folderMarker?: string;
+  readonly folderFiles?: RegExp;
   /** Converts an error of the engine to an `SvcError`: `errorConverter`. Returns other errors unchanged. */
   toSvcError(error: unknown): unknown;
   /** Opens the file, and creates it if it does not exist. */
@@ -72,7 +72,7 @@ export interface EmbeddedKeyValueDialect<O extends Options = NoOptions>
 export function embeddedKeyValueDialect<O extends Options = NoOptions>(
   engine: EmbeddedKeyValueDialect<O>,
 ): Dialect<KeyValueStep> {
-  const { name, unsupported, toSvcError, options: own, folderMarker } = engine;
+  const { name, unsupported, toSvcError, options: own, folderFiles } = engine;
   const isBusy = (error: unknown) => {
     const converted = toSvcError(error);
     return isSvcError(converted) && converted.code === 'database_in_use';
@@ -80,7 +80,7 @@ export function embeddedKeyValueDialect<O extends Options = NoOptions>(
   const file: FileEngine<KeyValueFile, O> = {
     name,
     options: own,
-    folderMarker,
+    folderFiles,
     toSvcError,
     isBusy,
     open: (path, values) => engine.open(path, values),

@@ -43,8 +43,11 @@ export interface EmbeddedDatabase {
 export interface EmbeddedDialect<O extends Options = NoOptions> extends Pick<TextCatalogDialect, 'rules' | 'syntax'> {
   /** Options of the database besides those of svc: `{ memoryMb: integerOption('…', 256, 16, 65_536) }`. */
   readonly options?: O;
-  /** Of an engine whose databases are folders: a file that each of them contains. A folder without it is not opened. */
-  readonly folderMarker?: string;
+  /**
+   * Of an engine whose databases are folders: the names of files that show one, also while it is created. Another folder is not
+   * opened, unless it is empty.
+   */
+  readonly folderFiles?: RegExp;
   readonly errors: EngineErrors;
   /** Starts a transaction that excludes other writers; default `BEGIN`. Some engines need `BEGIN IMMEDIATE`. */
   readonly begin?: string;
@@ -66,12 +69,12 @@ export interface EmbeddedDialect<O extends Options = NoOptions> extends Pick<Tex
  * export const myEngine = embeddedDialect({ rules, syntax, errors, open: (file) => openDatabase(file) });
  */
 export function embeddedDialect<O extends Options = NoOptions>(engine: EmbeddedDialect<O>): Dialect<TextCatalogStep> {
-  const { rules, syntax, errors, options: own, folderMarker } = engine;
+  const { rules, syntax, errors, options: own, folderFiles } = engine;
   const file: FileEngine<EmbeddedDatabase, O> = {
     ...errors,
     name: rules.name,
     options: own,
-    folderMarker,
+    folderFiles,
     open: (path, values) => engine.open(path, values),
   };
   return textCatalogDialect({
