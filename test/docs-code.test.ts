@@ -169,7 +169,12 @@ async function withPrelude(body: () => Promise<void>): Promise<void> {
     const user = { email: 'ada@shop.example', address: '192.0.2.7' };
     const decision = { approved: true, reason: 'Agreed.', modifiedParams: { amount: 15 } };
     const bank = { refund: async (orderId: string, amount: number) => `paid ${amount} for order ${orderId}` };
-    Object.assign(globalThis, { svc, request, requestId, executionId, ...decision, user, app: new Hono(), bank });
+    const mcp = {
+      listTools: async () => ({ tools: [{ name: 'refund', inputSchema: { type: 'object' } }] }),
+      callTool: async () => 'paid',
+    };
+    const services = { app: new Hono(), bank, mcp };
+    Object.assign(globalThis, { svc, request, requestId, executionId, ...decision, user, ...services });
     await body();
   });
 }

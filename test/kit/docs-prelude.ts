@@ -21,9 +21,7 @@ declare global {
   const user: { readonly email: string; readonly address: string };
   /** The server of the application, and the service that its tools call. */
   const app: Hono;
-  /** A call of a model, and a client of an MCP server. */
-  const toolCallId: string;
-  const parameters: object;
+  /** A client of an MCP server. */
   const mcp: {
     listTools(): Promise<{ tools: { name: string; description?: string; inputSchema: { type: 'object' } }[] }>;
     callTool(call: { name: string; arguments: unknown }): Promise<unknown>;
