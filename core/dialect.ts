@@ -50,6 +50,8 @@ export type ChangeOfRead = 'drop' | 'rename' | 'type' | 'index';
 export interface ObjectRules<Step = unknown> {
   /** The kinds, each the name of a folder, in the order in which objects are created where nothing else decides. */
   readonly kinds: readonly string[];
+  /** How its files end: by default `.sql`, and a semicolon after the text. */
+  readonly file?: { readonly extension: string; readonly end: string };
   /** Kinds that tables use, such as types: they are created before tables and dropped after them. */
   readonly beforeTables: ReadonlySet<string>;
   /** Kinds that are tables with the fields of another one, which their text names: a change of a field is one of theirs. */

@@ -14,21 +14,26 @@ const OBJECTS = 'svc/database/objects';
 /** In the name of a folder with copies. */
 const BEFORE = '.before_';
 
-const EXTENSION = '.sql';
+const SQL = { extension: '.sql', end: ';' };
 
-const objectPath = (db: string, { kind, name }: Pick<DatabaseObject, 'kind' | 'name'>): string =>
-  `${objectsFolder(db)}/${kind}/${fileName(name)}${EXTENSION}`;
+const fileFormat = ({ objects }: Dialect) => objects?.file ?? SQL;
+
+function fileOf(db: string, dialect: Dialect, { kind, name, definition }: DatabaseObject): NewFile {
+  const { extension, end } = fileFormat(dialect);
+  return { file: `${objectsFolder(db)}/${kind}/${fileName(name)}${extension}`, text: `${definition}${end}\n` };
+}
 
 /**
- * Reads the objects of a database: a file each, `<kind>/<name>.sql`. Throws `schema_invalid`, with the file, for a kind
+ * Reads the objects of a database: a file each, `<kind>/<name>.sql`, or with the ending of the engine. Throws `schema_invalid`, with the file, for a kind
  * that the engine does not have, or for a text that does not create the object.
  */
 export function readObjectFiles(root: string, db: string, dialect: Dialect): ObjectModel {
   const folder = objectsFolder(db);
-  assertPlaced(filesIn(join(root, folder)), folder, dialect);
+  const { extension } = fileFormat(dialect);
+  assertPlaced(filesIn(join(root, folder), extension), folder, dialect);
   const objects = foldersIn(join(root, folder)).flatMap((kind) => {
     assertKnownKind(dialect, kind, `${folder}/${kind}`);
-    return filesIn(join(root, folder, kind)).map((file) =>
+    return filesIn(join(root, folder, kind), extension).map((file) =>
       readObject(root, `${folder}/${kind}/${file}`, kind, dialect),
     );
   });
@@ -36,7 +41,7 @@ export function readObjectFiles(root: string, db: string, dialect: Dialect): Obj
 }
 
 function readObject(root: string, file: string, kind: string, dialect: Dialect): DatabaseObject {
-  const name = nameOfFile(file.slice(file.lastIndexOf('/') + 1, -EXTENSION.length));
+  const name = nameOfFile(file.slice(file.lastIndexOf('/') + 1, -fileFormat(dialect).extension.length));
   const definition = definitionOf(readFileSync(join(root, file), 'utf8'));
   try {
     compileObject(dialect, { type: 'createObject', kind, name, definition });
@@ -103,15 +108,20 @@ function assertKnownKind(dialect: Dialect, kind: string, where: string): void {
 }
 
 /** Writes the files of objects that are new or different, and removes those of objects that are no more. */
-export function writeObjectFiles(root: string, db: string, before: ObjectModel, after: ObjectModel): string[] {
+export function writeObjectFiles(
+  root: string,
+  db: string,
+  { dialect, before, after }: { readonly dialect: Dialect; readonly before: ObjectModel; readonly after: ObjectModel },
+): string[] {
   const written: string[] = [];
   for (const [key, object] of after) {
     if (before.get(key)?.definition === object.definition) continue;
-    const file = objectPath(db, object);
-    replaceFile(root, { file, text: `${object.definition};\n` });
-    written.push(file);
+    const file = fileOf(db, dialect, object);
+    replaceFile(root, file);
+    written.push(file.file);
   }
-  for (const [key, object] of before) if (!after.has(key)) rmSync(join(root, objectPath(db, object)), { force: true });
+  for (const [key, object] of before)
+    if (!after.has(key)) rmSync(join(root, fileOf(db, dialect, object).file), { force: true });
   return written;
 }
 
@@ -120,16 +130,20 @@ export function backupObjectFiles(
   db: string,
   stamp: string,
   {
+    dialect,
     files,
     after,
     recorded,
-  }: { readonly files: ObjectModel; readonly after: ObjectModel; readonly recorded: ObjectModel },
+  }: {
+    readonly dialect: Dialect;
+    readonly files: ObjectModel;
+    readonly after: ObjectModel;
+    readonly recorded: ObjectModel;
+  },
 ): NewFile[] {
   return [...files.values()].flatMap((object) => {
     const isKept = [after, recorded].some((model) => model.get(objectKey(object))?.definition === object.definition);
-    if (isKept) return [];
-    const file = objectPath(`${db}${BEFORE}${stamp}`, object);
-    return [{ file, text: `${object.definition};\n` }];
+    return isKept ? [] : [fileOf(`${db}${BEFORE}${stamp}`, dialect, object)];
   });
 }
 
@@ -153,9 +167,9 @@ function foldersIn(folder: string): readonly string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? [one.name] : []));
 }
 
-function filesIn(folder: string): readonly string[] {
+function filesIn(folder: string, extension: string): readonly string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
-    .filter((name) => name.endsWith(EXTENSION) && !name.startsWith('.'))
+    .filter((name) => name.endsWith(extension) && !name.startsWith('.'))
     .sort();
 }

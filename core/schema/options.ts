@@ -93,6 +93,8 @@ export interface CassandraOptions {
   /** Seconds. */
   readonly defaultTTL?: number;
   readonly compaction?: { readonly class: string; readonly [key: string]: Json };
+  /** Other properties of the table by their names in CQL: `gc_grace_seconds`, `comment`, `compression`. */
+  readonly properties?: { readonly [name: string]: Json };
 }
 
 export const DYNAMO_KEY: Shape = {
@@ -155,6 +157,7 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
       },
       defaultTTL: 'number',
       compaction: { map: 'json' },
+      properties: { map: 'json' },
     },
   },
 };

@@ -60,7 +60,7 @@ export function project(
 /** PostgreSQL has several URL schemes. The other dialects are named like their scheme. */
 function dialectOf(url: string): string {
   const [scheme = ''] = url.split(':');
-  return ['mysql', 'mariadb', 'mongodb'].includes(scheme) ? scheme : 'postgresql';
+  return ['mysql', 'mariadb', 'mongodb', 'dynamodb', 'cassandra'].includes(scheme) ? scheme : 'postgresql';
 }
 
 /** Asserts the exit status of a command. */

@@ -1,33 +1,15 @@
-import * as assert from 'node:assert/strict';
-import { cpSync, existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Connection } from '../../core/dialect.ts';
 import type { Target } from '../../core/migration/target.ts';
 import type { TestEngine } from './engines.ts';
-import { assertExit, json, project } from './project.ts';
 import type { RemadeCases } from './remade-cases.ts';
 import { MARIADB_SAID, MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP } from './remade-mysql.ts';
 import { POSTGRESQL_CASES, POSTGRESQL_FACTS, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './remade-postgresql.ts';
-import { svcHere } from './svc-here.ts';
-
-const SCHEMA = 'svc/database/schema.json';
-const OBJECTS = 'svc/database/objects';
-const MIGRATIONS = 'svc/database/migrations/main';
-
-/** What the catalog says of each table. */
-type Facts = Map<string, Set<string>>;
+import { type Facts, type Remade, remakeFrom } from './remake-files.ts';
 
 /** A grown database of one feature for each table. */
 export interface Grown {
   readonly setup: string;
   readonly cases: RemadeCases;
-}
-
-interface Remade {
-  /** The tables that are not the same, of which a warning says so. */
-  readonly said: readonly string[];
-  /** The tables that are not the same, with what differs. */
-  readonly silent: readonly object[];
 }
 
 /** The features that are tried on an engine, and the tables of which a warning says that they are not the same. */
@@ -38,8 +20,7 @@ export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said:
 
 /** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
 export async function remake(engine: TestEngine, { setup, cases }: Grown): Promise<Remade> {
-  const said: string[] = [];
-  const silent: object[] = [];
+  let result: Remade = { said: [], silent: [] };
   const facts = engine.dialect.name === 'postgresql' ? factsOfPostgresql : factsOfMysql;
   await engine.withUrl((from, connectFrom) =>
     engine.withUrl(async (to, connectTo) => {
@@ -53,34 +34,10 @@ export async function remake(engine: TestEngine, { setup, cases }: Grown): Promi
       const before = await facts(source);
       await source.close();
 
-      const pulled = project({ main: from });
-      const { warnings } = json(assertExit(await svcHere(['db', 'schema', 'pull', '--json'], pulled.root)));
-      assertExit(await svcHere(['db', 'migrate', 'baseline'], pulled.root));
-      assert.match(assertExit(await svcHere(['db', 'schema', 'check'], pulled.root)).stdout, /^OK/);
-
-      const made = project({ main: to });
-      made.write(SCHEMA, pulled.read(SCHEMA));
-      if (existsSync(join(pulled.root, OBJECTS)))
-        cpSync(join(pulled.root, OBJECTS), join(made.root, OBJECTS), { recursive: true });
-      for (const file of pulled.files()) made.write(`${MIGRATIONS}/${file}`, pulled.read(`${MIGRATIONS}/${file}`));
-      assertExit(await svcHere(['db', 'migrate'], made.root));
-      assert.match(assertExit(await svcHere(['db', 'schema', 'generate'], made.root)).stdout, /^Nothing to generate/);
-      assert.match(assertExit(await svcHere(['db', 'schema', 'check'], made.root)).stdout, /^OK/);
-      const after = await read(connectTo, facts);
-
-      for (const [name, known] of before) {
-        const found = after.get(name) ?? new Set();
-        const lost = [...known].filter((fact) => !found.has(fact));
-        const gained = [...found].filter((fact) => !known.has(fact));
-        if (lost.length + gained.length === 0) continue;
-        if (warnings.some((line: string) => new RegExp(`\\b${name}\\b`).test(line))) said.push(name);
-        else silent.push({ name, lost, gained });
-      }
-      assertExit(await svcHere(['db', 'migrate', 'rollback', '--allow-destructive'], made.root));
-      assert.deepEqual(await read(connectTo, facts), new Map());
+      result = await remakeFrom({ from, to, before, readMade: () => read(connectTo, facts) });
     }),
   );
-  return { said: said.sort(), silent };
+  return result;
 }
 
 /** An embedded database has one connection at a time. */

@@ -2,6 +2,8 @@ import type { Dialect } from '../../../core/dialect.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import { compile } from './compile/compile.ts';
 import { NAME, nameRules } from './compile/names.ts';
+import { normalize } from './compile/normalize.ts';
+import { objects } from './compile/objects.ts';
 import type { CassandraStep } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { unsupported } from './compile/unsupported-features.ts';
@@ -16,7 +18,8 @@ export const cassandra: Dialect<CassandraStep> = {
   types: columnTypes,
   capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
   compile,
-  normalize: (model) => model,
+  normalize,
+  objects,
   identify,
   async connect(url, options) {
     const address = parseUrl(url);

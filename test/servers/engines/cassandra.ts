@@ -98,6 +98,7 @@ const configuration = ({ folder, cluster, address, port, storagePort, seed }: Ca
     'commitlog_segment_size: 8MiB',
     'memtable_heap_space: 64MiB',
     'materialized_views_enabled: true',
+    'user_defined_functions_enabled: true',
     'auto_snapshot: false',
     // Writes that a node misses while it is down stay missing.
     'hinted_handoff_enabled: false',

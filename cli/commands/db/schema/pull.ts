@@ -115,14 +115,14 @@ export default class Pull extends DatabaseCommand {
     const objectFiles = readObjectFiles(root, tag, target.dialect);
     const backups = [
       ...(backup ? [backup] : []),
-      ...backupObjectFiles(tag, stamp, { files: objectFiles, after, recorded }),
+      ...backupObjectFiles(tag, stamp, { dialect: target.dialect, files: objectFiles, after, recorded }),
     ];
     writeNewFiles(root, [
       ...generated.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
       ...backups,
     ]);
     if (!isUpToDate) replaceFile(root, schema);
-    const written = writeObjectFiles(root, tag, objectFiles, after);
+    const written = writeObjectFiles(root, tag, { dialect: target.dialect, before: objectFiles, after });
     for (const file of [...generated.map((one) => one.file), schema.file, ...written]) this.print(file);
     for (const { file } of backups) this.note(`What was there before was saved as ${file}`);
     const counts = [

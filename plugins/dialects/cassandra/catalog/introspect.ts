@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import type { Collection, Field, Index, SchemaModel } from '../../../../core/schema/model.ts';
+import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import type { CassandraOptions, TableOptions } from '../../../../core/schema/options.ts';
 import { tableKey } from '../compile/key.ts';
+import { indexOf } from '../compile/native-index.ts';
 import { type Registered, registeredFields } from '../compile/step.ts';
-import { columnType, fieldTypeOf } from '../compile/types.ts';
+import { chosenProperties, hasProperties } from '../compile/table-properties.ts';
+import { columnType, fieldTypeOf, isStatic, withCatalogType } from '../compile/types.ts';
+import { isObjectUnknown } from '../connection/schema-lag.ts';
 import type { Session } from '../connection/session.ts';
 import { type CatalogTable, keyOfTable, readCatalog } from './read-catalog.ts';
 import { readRegistry } from './registry.ts';
@@ -36,7 +39,7 @@ function collectionOf(table: CatalogTable, registered: Registered | undefined): 
   return {
     name: table.name,
     fields,
-    indexes: new Map(table.indexes.map((index) => [index.name, indexOf(index)])),
+    indexes: new Map(table.indexes.map((index) => [index.name, indexOf(index.name, index)])),
     constraints: new Map(),
     options,
   };
@@ -47,23 +50,17 @@ function fieldsOf({ columns }: CatalogTable, registered: Registered | undefined)
   const pending = new Set<string>();
   for (const { replaces, ...field } of registered?.fields ?? []) {
     const column = columns.get(field.name);
-    if (!column || column.type !== columnType(field) || column.kind === 'static') continue;
+    if (!column || column.type !== columnType(field) || (column.kind === 'static') !== isStatic(field)) continue;
     if (replaces !== undefined && columns.has(replaces)) pending.add(field.name);
-    else fields.set(field.name, field);
+    else fields.set(field.name, withCatalogType(field));
   }
   for (const { name, kind, type } of columns.values()) {
     if (fields.has(name) || pending.has(name)) continue;
-    const { inexact: _, ...read } = fieldTypeOf(type);
+    const read = fieldTypeOf(type, kind === 'static');
     const key = kind === 'partition_key' || kind === 'clustering';
     fields.set(name, { name, ...read, ...(key && { primaryKey: true, required: true }) });
   }
   return fields;
-}
-
-function indexOf({ name, target, using }: CatalogTable['indexes'][number]): Index {
-  const column = /^(?:values|full)\((.+)\)$/.exec(target)?.[1] ?? target;
-  const plain = column.replace(/^"(.*)"$/, '$1').replaceAll('""', '"');
-  return { name, columns: [{ name: plain }], ...(using === 'sai' && { cassandraOptions: { using } }) };
 }
 
 /** Whether the table has the properties that the options set. */
@@ -79,22 +76,13 @@ function matchesOptions(options: TableOptions, table: CatalogTable, fields: Read
     if (isSvcError(error)) return false;
     throw error;
   }
-  const { defaultTTL = 0, compaction = {} } = options.cassandraOptions ?? {};
-  return (
-    defaultTTL === table.defaultTTL &&
-    Object.entries(compaction).every(([name, value]) => {
-      const actual = table.compaction[name];
-      return name === 'class' ? lastPart(actual) === lastPart(String(value)) : actual === String(value);
-    })
-  );
+  return hasProperties(table.properties, options.cassandraOptions ?? {});
 }
-
-const lastPart = (name: string | undefined): string | undefined => name?.split('.').at(-1);
 
 /** The options of a table that is not in the registry. */
 function optionsOf(table: CatalogTable): TableOptions {
   const clustering = keyOfTable(table, 'clustering');
-  const strategy = lastPart(table.compaction.class);
+  const { compaction, default_time_to_live: _, ...properties } = chosenProperties(table.properties);
   const cassandraOptions: CassandraOptions = {
     partitionKey: keyOfTable(table, 'partition_key').map(({ name }) => name),
     ...(clustering.length > 0 && { clusteringColumns: clustering.map(({ name }) => name) }),
@@ -102,43 +90,71 @@ function optionsOf(table: CatalogTable): TableOptions {
       clusteringOrder: clustering.map(({ name, order }) => ({ column: name, order })),
     }),
     ...(table.defaultTTL > 0 && { defaultTTL: table.defaultTTL }),
-    ...(strategy !== undefined && strategy !== 'SizeTieredCompactionStrategy' && { compaction: { class: strategy } }),
+    ...(compaction !== undefined && { compaction: compaction as { readonly class: string } }),
+    ...(Object.keys(properties).length > 0 && { properties }),
   };
   return { cassandraOptions };
 }
 
+/** What the catalog has and the model does not say. */
 export async function unsupportedObjects(session: Session): Promise<UnsupportedObject[]> {
-  const tables = await readCatalog(session);
-  const views = await session.rows(
-    'SELECT view_name, base_table_name FROM system_schema.views WHERE keyspace_name = ?',
-    [session.keyspace],
-  );
-  return [
-    ...tables.flatMap(({ name, columns, indexes }): UnsupportedObject[] => [
-      ...[...columns.values()].flatMap((column): UnsupportedObject[] => [
-        ...(fieldTypeOf(column.type).inexact
-          ? [
-              {
-                collection: name,
-                field: column.name,
-                what: `has the type ${column.type}, which svc cannot create: it is read as ${fieldTypeOf(column.type).type}`,
-              },
-            ]
-          : []),
-        ...(column.kind === 'static'
-          ? [{ collection: name, field: column.name, what: 'is static: it is read as an ordinary field' }]
-          : []),
-      ]),
-      ...indexes
-        .filter(({ using }) => using !== undefined && using !== 'sai')
-        .map(({ name: index, using }) => ({
-          collection: name,
-          what: `has the index ${index} of the class ${using}: it is read as an ordinary index`,
-        })),
+  const [tables, registered, masks, triggers] = await Promise.all([
+    readCatalog(session),
+    readRegistry(session),
+    readMasks(session),
+    session.rows('SELECT table_name, trigger_name FROM system_schema.triggers WHERE keyspace_name = ?', [
+      session.keyspace,
     ]),
-    ...views.map((row) => ({
-      collection: String(row.base_table_name),
-      what: `has the materialized view ${String(row.view_name)}, which svc ignores`,
+  ]);
+  return [
+    ...tables.flatMap((table) => undeclaredProperties(table, registered.get(table.name))),
+    ...masks.map(({ table_name: table, column_name: column, function_name: mask }) => ({
+      collection: String(table),
+      field: String(column),
+      what: `is masked with ${String(mask)}, which svc cannot create`,
     })),
+    ...triggers.map((row) => ({
+      collection: String(row.table_name),
+      what: `has the trigger ${String(row.trigger_name)}, which svc cannot create: its class is a file on each node`,
+    })),
+  ];
+}
+
+/** Since Cassandra 5.0. */
+async function readMasks(session: Session) {
+  try {
+    return await session.rows(
+      'SELECT table_name, column_name, function_name FROM system_schema.column_masks WHERE keyspace_name = ?',
+      [session.keyspace],
+    );
+  } catch (error) {
+    if (isObjectUnknown(error)) return [];
+    throw error;
+  }
+}
+
+/** Properties that somebody has changed on a table whose options do not name them, and those without words. */
+function undeclaredProperties(table: CatalogTable, registered: Registered | undefined): UnsupportedObject[] {
+  const { name, properties } = table;
+  const fields = fieldsOf(table, registered);
+  const options = registered?.options.find((written) => matchesOptions(written, table, fields))?.cassandraOptions;
+  const named =
+    options &&
+    new Set([
+      ...Object.keys(options.properties ?? {}),
+      'default_time_to_live',
+      ...(options.compaction ? ['compaction'] : []),
+    ]);
+  const extensions = Object.keys(properties.extensions ?? {});
+  return [
+    ...Object.entries(named ? chosenProperties(properties) : {})
+      .filter(([property]) => !named?.has(property))
+      .map(([property, value]) => ({
+        collection: name,
+        what: `has ${property} ${JSON.stringify(value)}, which no migration sets`,
+      })),
+    ...(extensions.length > 0
+      ? [{ collection: name, what: `has the extensions ${extensions.join(', ')}, which svc cannot create` }]
+      : []),
   ];
 }

@@ -1,3 +1,6 @@
+import { type IndexDefinition, indexClass } from '../compile/native-index.ts';
+import { parseNativeType } from '../compile/native-type.ts';
+import type { TableProperties } from '../compile/table-properties.ts';
 import type { Session } from '../connection/session.ts';
 
 export interface CatalogColumn {
@@ -9,11 +12,8 @@ export interface CatalogColumn {
   readonly type: string;
 }
 
-interface CatalogIndex {
+interface CatalogIndex extends IndexDefinition {
   readonly name: string;
-  readonly target: string;
-  /** The last part of its class name; absent for a secondary index (2i). */
-  readonly using?: string;
 }
 
 export interface CatalogTable {
@@ -23,8 +23,7 @@ export interface CatalogTable {
   readonly columns: ReadonlyMap<string, CatalogColumn>;
   readonly indexes: readonly CatalogIndex[];
   readonly defaultTTL: number;
-  readonly compaction: Readonly<Record<string, string>>;
-  readonly comment: string;
+  readonly properties: TableProperties;
 }
 
 const SYSTEM_PREFIX = '_svc_';
@@ -32,7 +31,7 @@ const SYSTEM_PREFIX = '_svc_';
 /** All or the named tables, without system tables. Materialized views are left out, although they have columns. */
 export async function readCatalog(session: Session, named?: readonly string[]): Promise<CatalogTable[]> {
   const [tables, columns, indexes] = await Promise.all([
-    querySchema(session, 'table_name, id, default_time_to_live, compaction, comment', 'tables', named),
+    querySchema(session, '*', 'tables', named),
     querySchema(session, 'table_name, column_name, kind, position, clustering_order, type', 'columns', named),
     querySchema(session, 'table_name, index_name, kind, options', 'indexes', named),
   ]);
@@ -49,8 +48,7 @@ export async function readCatalog(session: Session, named?: readonly string[]): 
       ),
       indexes: indexes.filter((index) => index.table_name === row.table_name).map(catalogIndex),
       defaultTTL: Number(row.default_time_to_live ?? 0),
-      compaction: (row.compaction ?? {}) as Record<string, string>,
-      comment: String(row.comment ?? ''),
+      properties: row as TableProperties,
     }));
 }
 
@@ -69,23 +67,25 @@ function catalogColumn(row: Rows[number]): CatalogColumn {
     kind: row.kind as CatalogColumn['kind'],
     position: Number(row.position),
     order: row.clustering_order === 'desc' ? 'DESC' : 'ASC',
-    type: String(row.type),
+    type: parseNativeType(String(row.type))?.type ?? String(row.type),
   };
 }
 
 function catalogIndex(row: Rows[number]): CatalogIndex {
-  const options = (row.options ?? {}) as Readonly<Record<string, string>>;
-  const using = options.class_name?.split('.').at(-1);
+  const { class_name: name, target = '', ...options } = (row.options ?? {}) as Readonly<Record<string, string>>;
+  const [, part, written = target] = /^(keys|values|entries|full)\((.+)\)$/s.exec(target) ?? [];
+  const using = name === undefined ? undefined : indexClass(name);
   return {
     name: String(row.index_name),
-    target: unquoteTarget(options.target ?? ''),
-    ...(using !== undefined && { using: /^(sai|StorageAttachedIndex)$/i.test(using) ? 'sai' : using }),
+    column: unquote(written),
+    ...(part !== undefined && part !== 'values' && { part }),
+    ...(using !== undefined && { using }),
+    options,
   };
 }
 
-/** The target of an index is a quoted or unquoted name, or a function of one. */
-const unquoteTarget = (target: string): string =>
-  target.startsWith('"') && target.endsWith('"') ? target.slice(1, -1).replaceAll('""', '"') : target;
+const unquote = (name: string): string =>
+  name.startsWith('"') && name.endsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name;
 
 /** The columns of one part of the key, in order. */
 export function keyOfTable({ columns }: CatalogTable, kind: 'partition_key' | 'clustering'): CatalogColumn[] {

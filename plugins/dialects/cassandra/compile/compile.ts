@@ -19,7 +19,8 @@ import { assertField, createCollection, createIndex, withRegistryComment } from 
 import { keyColumns, tableKey } from './key.ts';
 import { ENGINE, NAME, nameRules, quoteIdentifier } from './names.ts';
 import { type CassandraStatement, type CopyStep, type Registered, registeredFields, statementFor } from './step.ts';
-import { columnType } from './types.ts';
+import { tokenize } from './tokens.ts';
+import { columnDefinition, columnType, isStatic } from './types.ts';
 import { unsupported } from './unsupported-features.ts';
 
 export function compile(operation: Operation, before: SchemaModel): readonly CassandraStatement[] {
@@ -67,7 +68,7 @@ function addField(operation: AddField, before: SchemaModel): CassandraStatement[
   const field = defineField(name, definition, collection.name);
   assertField(field, collection.name);
   const next = collectionOf(apply(before, operation), collection.name);
-  const cql = `ALTER TABLE ${quoteIdentifier(collection.name)} ADD ${quoteIdentifier(name)} ${columnType(field)}`;
+  const cql = `ALTER TABLE ${quoteIdentifier(collection.name)} ADD ${quoteIdentifier(name)} ${columnDefinition(field)}`;
   const fills = field.default !== undefined || field.autoGenerate === true;
   const added = statementFor(
     withRegistryComment(cql, [field]),
@@ -150,8 +151,9 @@ function renameField(operation: RenameField, before: SchemaModel): CassandraStat
     const effect = { columns: { [from]: null, [to]: columnType(field) } };
     return [statementFor(cql, { kind: 'ddl', cql, table, effect, registered })];
   }
+  assertCopiedAs(field, next, operation);
   const type = columnType(next);
-  const cql = `ALTER TABLE ${quoteIdentifier(table)} ADD ${quoteIdentifier(to)} ${type}`;
+  const cql = `ALTER TABLE ${quoteIdentifier(table)} ADD ${quoteIdentifier(to)} ${columnDefinition(next)}`;
   const converted = operation.changes ? { converted: { from: field, to: next } } : {};
   const copy: CopyStep = { kind: 'copy', table, key, from, to, list: field.type === 'array', ...converted };
   const copied = operation.changes ? `${from}", as ${next.type}, to "${to}` : `${from}" to "${to}`;
@@ -179,6 +181,7 @@ function modifyField(operation: ModifyField, before: SchemaModel): CassandraStat
   const collection = collectionOf(before, operation.collection);
   const from = fieldOf(collection, operation.field);
   const to = applyFieldChanges(from, operation.changes, collection.name);
+  assertSameColumn(from, to, collection.name);
   const narrowed = isNarrower(from, to) ? { narrowed: to } : {};
   const next = collectionOf(apply(before, operation), collection.name);
   return [
@@ -190,6 +193,28 @@ function modifyField(operation: ModifyField, before: SchemaModel): CassandraStat
   ];
 }
 
+/** A native type is part of the type of a column, which cannot be changed. */
+function assertSameColumn(from: Field, to: Field, table: string): void {
+  assertField(to, table);
+  if (columnType(from) === columnType(to) && isStatic(from) === isStatic(to)) return;
+  throw new SvcError('not_supported', `${ENGINE} cannot change the type of a field: "${table}.${to.name}".`, {
+    why: `It is ${columnDefinition(from)} and would be ${columnDefinition(to)}. ${unsupported.changeType?.why}`,
+    state: 'Nothing was changed.',
+    next: ['Add a field with another name and the new type, let your application write to both, and drop the old one.'],
+  });
+}
+
+/** Values are copied only between columns of the types that svc has. */
+function assertCopiedAs(from: Field, to: Field, { collection, from: name }: RenameField): void {
+  const native = [from, to].find((field) => field.native !== undefined);
+  if (!native) return;
+  throw new SvcError('not_supported', `${ENGINE} cannot copy the values of "${collection}.${name}".`, {
+    why: `The field "${native.name}" has a type in the language of the engine: ${native.native}`,
+    state: 'Nothing was changed.',
+    next: ['Keep its name, or add a field, let your application write to both, and drop the old one.'],
+  });
+}
+
 /** Whether existing values may become invalid. */
 function isNarrower(from: Field, to: Field): boolean {
   if (to.required && !from.required) return true;
@@ -198,10 +223,6 @@ function isNarrower(from: Field, to: Field): boolean {
   if (to.enumValues === undefined) return false;
   return from.enumValues === undefined || from.enumValues.some((value) => !to.enumValues?.includes(value));
 }
-
-/** White space and comments; quoted strings, names and $$ strings; an unclosed quote or comment; a word; any other character. */
-const TOKEN =
-  /(?<space>\s+|--[^\n]*|\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$[\s\S]*?\$\$)|(?<open>'|"|\$\$|\/\*)|(?<word>[A-Za-z_]\w*)|[\s\S]/y;
 
 /** One CQL statement, or none if the text is empty. Throws `migration_invalid`. */
 function compileRaw({ statement: text, check }: Raw): CassandraStatement[] {
@@ -221,14 +242,9 @@ function assertOneStatement(text: string): string[] {
   const words: string[] = [];
   let ended = false;
   let batch = false;
-  for (let at = 0; at < text.length; ) {
-    TOKEN.lastIndex = at;
-    const match = TOKEN.exec(text);
-    const { space, open, word } = match?.groups ?? {};
-    at += match?.[0].length ?? 1;
-    if (space !== undefined) continue;
-    if (open !== undefined) throw invalidRaw(`It has an unclosed ${open}.`, ['Close it.']);
-    if (match?.[0] === ';') {
+  for (const { kind, text: token } of tokenize(text)) {
+    if (kind === 'open') throw invalidRaw(`It has an unclosed ${token}.`, ['Close it.']);
+    if (token === ';') {
       ended = !batch && words.length > 0;
       continue;
     }
@@ -236,7 +252,7 @@ function assertOneStatement(text: string): string[] {
       throw invalidRaw('It has more than one statement; Cassandra accepts one at a time.', [
         'Use a separate raw statement for each.',
       ]);
-    words.push(word?.toLowerCase() ?? match?.[0] ?? '');
+    words.push(kind === 'word' ? token.toLowerCase() : token);
     // A batch is one statement.
     batch = words[0] === 'begin' && !(words.at(-2) === 'apply' && words.at(-1) === 'batch');
   }

@@ -33,7 +33,9 @@ export interface DdlStep {
 type CatalogEffect =
   | { readonly table: false }
   | { readonly columns: Readonly<Record<string, string | null>> }
-  | { readonly index: string; readonly target: string | null };
+  | { readonly index: string; readonly target: string | null }
+  /** Of an object: the statement has a check of its own. */
+  | { readonly unknown: true };
 
 /** Changes only the registry. With `narrowed`, every row must be valid for the new field. */
 interface RegistryStep {

@@ -1,4 +1,5 @@
 import type { Field, FieldType } from '../../../../core/schema/model.ts';
+import { nativeText, parseNativeType } from './native-type.ts';
 
 /** Column types. Lengths, precisions and enum values are in the registry only. */
 export const columnTypes: Readonly<Record<FieldType, string>> = {
@@ -23,8 +24,28 @@ export const columnTypes: Readonly<Record<FieldType, string>> = {
   blob: 'blob',
 };
 
-export function columnType({ type, items }: Pick<Field, 'type' | 'items'>): string {
-  return type === 'array' ? `list<${columnType({ type: items ?? 'string' })}>` : columnTypes[type];
+/** The type of the column as the catalog has it. */
+export function columnType(field: Pick<Field, 'type' | 'items' | 'native'>): string {
+  return field.native === undefined ? ownType(field) : (parseNativeType(field.native)?.type ?? field.native);
+}
+
+/** The type of the column, and what else its definition has. */
+export const columnDefinition = (field: Pick<Field, 'type' | 'items' | 'native'>): string =>
+  field.native ?? ownType(field);
+
+export const isStatic = ({ native }: Pick<Field, 'native'>): boolean =>
+  native !== undefined && parseNativeType(native)?.isStatic === true;
+
+function ownType({ type, items }: Pick<Field, 'type' | 'items'>): string {
+  return type === 'array' ? `list<${ownType({ type: items ?? 'string' })}>` : columnTypes[type];
+}
+
+/** The field with its native type as the catalog has it, or without one that is no other than the type's own. */
+export function withCatalogType(field: Field): Field {
+  const parsed = field.native === undefined ? undefined : parseNativeType(field.native);
+  if (!parsed) return field;
+  const { native: _, ...plain } = field;
+  return !parsed.isStatic && parsed.type === ownType(field) ? plain : { ...plain, native: nativeText(parsed) };
 }
 
 const EXACT: Readonly<Record<string, FieldType>> = {
@@ -43,30 +64,29 @@ const EXACT: Readonly<Record<string, FieldType>> = {
   blob: 'blob',
 };
 
-/** Types that svc does not create, with the nearest one that it does. */
+/** Types whose values are also those of a field type. */
 const NEAREST: Readonly<Record<string, FieldType>> = {
   tinyint: 'smallint',
   varint: 'decimal',
   ascii: 'text',
-  varchar: 'text',
   timeuuid: 'uuid',
 };
 
-export interface FieldTypeRead extends Pick<Field, 'type' | 'items'> {
-  /** The type is only the nearest match, or `text` without one. */
-  readonly inexact?: true;
-}
+/** Types that consist of others. */
+const STRUCTURED = /^(?:frozen|list|set|map|tuple|vector)</;
 
-/** The field type of a column that is not in the registry. */
-export function fieldTypeOf(type: string): FieldTypeRead {
+/** The type of the field for a column that is not in the registry. */
+export function fieldTypeOf(type: string, isStaticColumn = false): Pick<Field, 'type' | 'items' | 'native'> {
+  const native = isStaticColumn ? { native: nativeText({ type, isStatic: true }) } : {};
   const plain = EXACT[type];
-  if (plain) return { type: plain };
+  if (plain) return { type: plain, ...native };
   const item = /^list<(\w+)>$/.exec(type)?.[1];
   const items = item === undefined ? undefined : EXACT[item];
-  if (items) return { type: 'array', items };
-  return { type: NEAREST[type] ?? 'text', inexact: true };
+  if (items) return { type: 'array', items, ...native };
+  const nearest = NEAREST[type] ?? (type === 'counter' ? 'bigint' : STRUCTURED.test(type) ? 'json' : 'text');
+  return { type: nearest, native: nativeText({ type, isStatic: isStaticColumn }) };
 }
 
-/** Whether values of the column cannot be read as its field type. */
+/** Whether values of the column cannot be read and written as those of its field type. */
 export const isUnreadableType = (type: string): boolean =>
-  fieldTypeOf(type).inexact === true && NEAREST[type] === undefined;
+  fieldTypeOf(type).native !== undefined && NEAREST[type] === undefined;

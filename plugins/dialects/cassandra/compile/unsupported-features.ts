@@ -49,6 +49,8 @@ export const unsupported: UnsupportedFeatures = {
     next: 'Use { "type": "renameField", "collection", "from", "to", "strategy": "copy" }: it adds a new column, copies every value and drops the old column.',
   },
   renameChanged: undefined,
+  nativeType: undefined,
+  nativeIndex: undefined,
   renameIndexedField: {
     why: 'A column with an index cannot be renamed.',
     next: 'Drop the index first and create it again after the rename.',

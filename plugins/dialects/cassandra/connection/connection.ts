@@ -1,7 +1,9 @@
 import type { Connection, PermissionProbe } from '../../../../core/dialect.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import { introspect, introspectAs, unsupportedObjects } from '../catalog/introspect.ts';
+import { normalizeObjects, readObjects } from '../catalog/read-objects.ts';
 import { quoteIdentifier } from '../compile/names.ts';
+import { normalize } from '../compile/normalize.ts';
 import { type CassandraStep, registeredFields, statementFor } from '../compile/step.ts';
 import { updateRows } from '../data/update.ts';
 import { clusterNow, ensureRecords, recordStore } from '../records/record-store.ts';
@@ -11,6 +13,9 @@ import { Lease } from './lease.ts';
 import type { Session } from './session.ts';
 import type { Settings } from './settings.ts';
 import { readColumns } from './system-schema.ts';
+
+/** In the check of a statement: the keyspace of the connection. */
+const KEYSPACE = 'keyspace_name = :keyspace';
 
 const MISSING = '"_svc_doctor_missing"';
 
@@ -29,10 +34,17 @@ export function createConnection(session: Session, settings: Settings): Connecti
   return {
     server: `Cassandra ${session.version}`,
     run: (segments, epoch, _tookMs, observer) => runSegments(context, segments, epoch, observer),
-    query: (text) => withSvcErrors(() => session.execute(text)),
+    query: (text) =>
+      withSvcErrors(() =>
+        text.includes(KEYSPACE)
+          ? session.rows(text.replace(KEYSPACE, 'keyspace_name = ?'), [session.keyspace])
+          : session.execute(text),
+      ),
     permissionProbes: PERMISSION_PROBES,
     introspect: (collections) => withSvcErrors(() => introspect(session, collections)),
     unsupportedObjects: () => withSvcErrors(() => unsupportedObjects(session)),
+    objects: () => withSvcErrors(() => readObjects(session)),
+    normalizeObjects: (objects) => withSvcErrors(() => normalizeObjects(session, objects)),
     introspectAs: (collection) => withSvcErrors(() => introspectAs(session, collection)),
     async adopt(collections, epoch) {
       const statements = collections.map((one) =>
@@ -46,8 +58,8 @@ export function createConnection(session: Session, settings: Settings): Connecti
       const { failure } = await runSegments(context, segments, epoch);
       if (failure) throw failure.error;
     },
-    // The registry stores what the catalog cannot, so introspection returns the model unchanged.
-    normalize: async (model) => model,
+    // The registry stores what the catalog cannot.
+    normalize: async (model) => normalize(model),
     records: (definition) => recordStore(session, definition),
     ensureTables: (definitions) => withSvcErrors(() => ensureRecords(session, settings, definitions)),
     update: (job) => withSvcErrors(() => updateRows(session, settings, job)),

@@ -175,7 +175,7 @@ async function assertReadableTypes(session: Session, { table, set, where }: Upda
   }
 }
 
-const unsupportedType = (type: string): string => `It has the type ${type}, which svc cannot create.`;
+const unsupportedType = (type: string): string => `It has the type ${type}, whose values svc cannot write.`;
 
 /** Whether a row meets all conditions. */
 function rowMatcher(

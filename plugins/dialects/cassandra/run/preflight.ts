@@ -156,6 +156,7 @@ async function registryWriteOf(
 
 /** Whether the catalog shows the effect of a statement. Reads table and columns together, because either may appear first. */
 export async function isInEffect(session: Session, { table, effect }: DdlStep): Promise<boolean> {
+  if ('unknown' in effect) return false;
   const [found] = await readCatalog(session, [table]);
   if ('table' in effect) return found === undefined;
   if ('index' in effect) {
@@ -215,8 +216,8 @@ async function assertCopyAllowed(context: RunContext, { table, copies, converted
 async function assertCopyable(session: Session, table: string, column: string): Promise<void> {
   const [found] = await readCatalog(session, [table]);
   const { kind, type } = found?.columns.get(column) ?? {};
-  if (type === undefined || (kind !== 'static' && !fieldTypeOf(type).inexact)) return;
-  const what = kind === 'static' ? 'It is static' : `It has the type ${type}, which svc cannot create`;
+  if (type === undefined || (kind !== 'static' && fieldTypeOf(type).native === undefined)) return;
+  const what = kind === 'static' ? 'It is static' : `It has the type ${type}, which is not one of svc's own`;
   throw new SvcError('not_supported', `The column "${table}.${column}" cannot be copied.`, {
     why: `${what}, so the new column would differ.`,
     next: [

@@ -1,0 +1,60 @@
+import * as assert from 'node:assert/strict';
+import { cpSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { assertExit, json, project } from './project.ts';
+import { svcHere } from './svc-here.ts';
+
+const SCHEMA = 'svc/database/schema.json';
+const OBJECTS = 'svc/database/objects';
+const MIGRATIONS = 'svc/database/migrations/main';
+
+/** What the catalog says of each table or object. */
+export type Facts = Map<string, Set<string>>;
+
+export interface Remade {
+  /** The tables that are not the same, of which a warning says so. */
+  readonly said: readonly string[];
+  /** The tables that are not the same, with what differs. */
+  readonly silent: readonly object[];
+}
+
+interface Databases {
+  /** The URL of a database with tables, and its facts. */
+  readonly from: string;
+  readonly before: Facts;
+  /** The URL of an empty one. */
+  readonly to: string;
+  readonly readMade: () => Promise<Facts>;
+}
+
+/** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
+export async function remakeFrom({ from, before, to, readMade }: Databases): Promise<Remade> {
+  const pulled = project({ main: from });
+  const { warnings } = json(assertExit(await svcHere(['db', 'schema', 'pull', '--json'], pulled.root)));
+  assertExit(await svcHere(['db', 'migrate', 'baseline'], pulled.root));
+  assert.match(assertExit(await svcHere(['db', 'schema', 'check'], pulled.root)).stdout, /^OK/);
+
+  const made = project({ main: to });
+  made.write(SCHEMA, pulled.read(SCHEMA));
+  if (existsSync(join(pulled.root, OBJECTS)))
+    cpSync(join(pulled.root, OBJECTS), join(made.root, OBJECTS), { recursive: true });
+  for (const file of pulled.files()) made.write(`${MIGRATIONS}/${file}`, pulled.read(`${MIGRATIONS}/${file}`));
+  assertExit(await svcHere(['db', 'migrate'], made.root));
+  assert.match(assertExit(await svcHere(['db', 'schema', 'generate'], made.root)).stdout, /^Nothing to generate/);
+  assert.match(assertExit(await svcHere(['db', 'schema', 'check'], made.root)).stdout, /^OK/);
+  const after = await readMade();
+
+  const said: string[] = [];
+  const silent: object[] = [];
+  for (const [name, known] of before) {
+    const found = after.get(name) ?? new Set();
+    const lost = [...known].filter((fact) => !found.has(fact));
+    const gained = [...found].filter((fact) => !known.has(fact));
+    if (lost.length + gained.length === 0) continue;
+    if (warnings.some((line: string) => new RegExp(`\\b${name}\\b`).test(line))) said.push(name);
+    else silent.push({ name, lost, gained });
+  }
+  assertExit(await svcHere(['db', 'migrate', 'rollback', '--allow-destructive'], made.root));
+  assert.deepEqual(await readMade(), new Map());
+  return { said: said.sort(), silent };
+}
