@@ -72,13 +72,8 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
       createdAt: 'timestamp',
       __v: 'integer',
     },
-    indexes: ['email_1', 'roles_1_createdAt_-1'],
-    warnings: [
-      SAMPLE,
-      /owner" has values of the type objectId, which svc cannot create; it is read as json/,
-      /index "email_1", which allows only one document without a value/,
-      /index "address.city_1", which svc cannot create: "address.city" is a path into an embedded document/,
-    ],
+    indexes: ['email_1', 'roles_1_createdAt_-1', 'address.city_1'],
+    warnings: [SAMPLE, /owner" has values of the type objectId, which svc cannot create; it is read as json/],
   },
   'fs.files': {
     make: all(
@@ -96,7 +91,7 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
     ),
     fields: { _id: 'json', files_id: 'json', n: 'integer', data: 'binary' },
     indexes: ['files_id_1_n_1'],
-    warnings: [SAMPLE, /files_id" has values of the type objectId/, /index "files_id_1_n_1", which allows only one/],
+    warnings: [SAMPLE, /files_id" has values of the type objectId/],
   },
   string_keys: {
     make: insert('string_keys', { _id: 'sku-1' as never, price: new Decimal128('9.50'), stock: Long.fromNumber(5) }),
@@ -201,7 +196,8 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
       index('query_validated', { status: 1 }),
     ),
     fields: { _id: 'json' },
-    warnings: [KEPT, /index "status_1", which svc cannot create: the table has no field "status"/],
+    indexes: ['status_1'],
+    warnings: [KEPT],
   },
   sparse_unique: {
     make: all(
@@ -211,17 +207,13 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
     ),
     fields: { phone: 'string', code: 'json' },
     indexes: ['phone_1', 'code_1'],
-    warnings: [
-      SAMPLE,
-      /index "phone_1", which is sparse; svc creates one that leaves out documents without a value/,
-      /index "code_1", which is sparse; svc creates a plain one/,
-    ],
+    warnings: [SAMPLE],
   },
   partial: {
     make: all(insert('partial', { n: 1 }), index('partial', { n: 1 }, { partialFilterExpression: { n: { $gt: 0 } } })),
     fields: { n: 'integer' },
     indexes: ['n_1'],
-    warnings: [SAMPLE, /index "n_1", which has a filter; svc creates one of all documents/],
+    warnings: [SAMPLE],
   },
   sessions: {
     make: all(
@@ -230,8 +222,8 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
       index('sessions', { seen: 1 }, { expireAfterSeconds: 60 }),
     ),
     fields: { expiresAt: 'timestamp', seen: 'string' },
-    indexes: ['expiresAt_1'],
-    warnings: [SAMPLE, /index "seen_1", which svc cannot create: it deletes documents by a field that is not a date/],
+    indexes: ['expiresAt_1', 'seen_1'],
+    warnings: [SAMPLE],
   },
   articles: {
     make: all(
@@ -241,17 +233,14 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
       index('articles', { title: 'hashed' }),
     ),
     fields: { title: 'string', body: 'string' },
-    warnings: [
-      SAMPLE,
-      /index "title_text_body_text", which svc cannot create: it is of the type text/,
-      /index "\$\*\*_1", which svc cannot create: it is a wildcard index/,
-      /index "title_hashed", which svc cannot create: it is of the type hashed/,
-    ],
+    indexes: ['title_text_body_text', '$**_1', 'title_hashed'],
+    warnings: [SAMPLE],
   },
   places: {
     make: all(insert('places', { location: point }), index('places', { location: '2dsphere' })),
     fields: { location: 'json' },
-    warnings: [SAMPLE, /index "location_2dsphere", which svc cannot create: it is of the type 2dsphere/],
+    indexes: ['location_2dsphere'],
+    warnings: [SAMPLE],
   },
   empty: {
     make: async (db) => {
@@ -261,7 +250,7 @@ const COLLECTIONS: Readonly<Record<string, RealCollection>> = {
     },
     fields: { _id: 'json', email: 'json', at: 'timestamp' },
     indexes: ['email_1', 'at_1'],
-    warnings: [SAMPLE, /index "email_1", which allows only one document without a value/],
+    warnings: [SAMPLE],
   },
   capped: {
     // A server without capped collections gets a plain one: the next test says so.
@@ -341,7 +330,7 @@ else {
                 `${part}: ${said.join('\n')}`,
               );
           }
-          assert.ok(pulled.warnings.includes('The table "seen" is a view, which svc cannot create.'));
+          assert.ok(!pulled.warnings.some((line) => line.includes('"seen"')), 'a view is a file');
           for (const line of pulled.warnings) assert.match(line, /[^.]\.$/);
           await assertAligned(shop);
           const before = await on((db) => contents(db, names));

@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { BSON, MongoServerError } from 'mongodb';
+import { BSON, Long, MongoServerError } from 'mongodb';
 import { isOutage } from '../core/approval/backend.ts';
 import type { Json } from '../core/json.ts';
 import { MigrationHelpers } from '../core/migration/builder.ts';
 import { apply } from '../core/schema/apply.ts';
 import { defineField, toCreateCollection } from '../core/schema/define.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
-import type { NamedFieldDefinition } from '../core/schema/operation.ts';
+import type { NamedFieldDefinition, ObjectOperation } from '../core/schema/operation.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { mariadb } from '../plugins/dialects/mariadb/dialect.ts';
@@ -184,41 +184,98 @@ test('no validator requires the fields of the option timestamps, which nothing f
 test('what DocumentDB lacks is read as mongod lists it: capped, time series, hidden indexes and collations', async () => {
   const listed = [
     { name: 'log', type: 'collection', options: { capped: true, size: 4096, max: 10 } },
-    { name: 'weather', type: 'timeseries', options: { timeseries: { timeField: 'at' } } },
+    {
+      name: 'weather',
+      type: 'timeseries',
+      options: {
+        timeseries: { timeField: 'at', granularity: 'hours', bucketMaxSpanSeconds: 2_592_000 },
+        expireAfterSeconds: new Long(60),
+      },
+    },
+    {
+      name: 'orders',
+      type: 'collection',
+      options: {
+        clusteredIndex: { v: 2, key: { _id: 1 }, unique: true, name: 'by id' },
+        collation: { locale: 'fr_CA', backwards: true, version: '57.1' },
+        changeStreamPreAndPostImages: { enabled: true },
+      },
+    },
+    { name: 'seen', type: 'view', options: { viewOn: 'log', pipeline: [] } },
     { name: 'system.buckets.weather', type: 'collection', options: {} },
   ];
   const indexes = [
     { name: '_id_', key: { _id: 1 } },
     { name: 'hidden', key: { line: 1 }, hidden: true },
-    { name: 'german', key: { line: -1 }, collation: { locale: 'de' } },
+    { name: 'german', key: { line: -1 }, collation: { locale: 'de', strength: 3, version: '57.1' } },
   ];
   const all = <T>(values: readonly T[]) => ({ toArray: async () => values });
   const sampled = [{ _id: { name: '_id', type: 'objectId' } }, { _id: { name: 'line', type: 'string' } }];
   const collection = () => ({ find: () => all([]), listIndexes: () => all(indexes), aggregate: () => all(sampled) });
   const mongod = { bson: BSON, db: { listCollections: () => all(listed), collection } } as unknown as MongoServer;
   const { model, unsupportedObjects } = await introspect(mongod, settingsOf({}));
-  assert.deepEqual([...model.keys()], ['log']);
+  assert.deepEqual([...model.keys()], ['log', 'orders', 'weather']);
   const log = model.get('log')!;
   const mongoOptions = { capped: true, size: 4096, max: 10, validationLevel: 'off' };
   assert.deepEqual(log.options, { mongoOptions });
-  assert.deepEqual([...log.indexes.keys()], ['hidden', 'german']);
   assert.deepEqual(
-    unsupportedObjects.map(({ collection: name, what }) => `${name} ${what}`),
+    [...log.indexes.values()].map(({ name, mongoOptions: options }) => [name, options]),
     [
-      'weather is a time series, which svc cannot create',
-      'log has no validator: its fields are read from a sample of its documents',
-      'log has the index "hidden", which is hidden; svc creates a plain one',
-      'log has the index "german", which has the collation de; svc creates a plain one',
+      ['hidden', { key: { line: 1 }, hidden: true }],
+      ['german', { key: { line: -1 }, collation: { locale: 'de', strength: 3 } }],
     ],
   );
-  const created = mongodb.compile(toCreateCollection(log), new Map()).map(({ run }) => 'options' in run && run.options);
-  assert.deepEqual(created, [mongoOptions]);
+  const weather = model.get('weather')!;
+  assert.deepEqual(weather.options, {
+    mongoOptions: { timeseries: { timeField: 'at', granularity: 'hours' }, expireAfterSeconds: 60 },
+  });
+  assert.deepEqual([weather.fields.get('at')?.required, weather.fields.get('_id')?.primaryKey], [true, undefined]);
+  const orders = model.get('orders')!;
+  assert.deepEqual(orders.options.mongoOptions, {
+    clusteredIndex: { key: { _id: 1 }, unique: true, name: 'by id' },
+    collation: { locale: 'fr_CA', backwards: true },
+    changeStreamPreAndPostImages: { enabled: true },
+    validationLevel: 'off',
+  });
+  // Without a collation of its own, an index of a collection with one would get that.
+  assert.deepEqual(orders.indexes.get('hidden')?.mongoOptions?.collation, { locale: 'simple' });
+  assert.deepEqual(
+    unsupportedObjects.map(({ collection: name, what }) => `${name} ${what}`),
+    ['log', 'orders', 'weather'].map(
+      (name) => `${name} has no validator: its fields are read from a sample of its documents`,
+    ),
+  );
+  const [created] = mongodb
+    .compile(toCreateCollection(log), new Map())
+    .map(({ run }) => 'options' in run && run.options);
+  assert.deepEqual(created, { capped: true, size: 4096, max: 10 });
+  const [series] = mongodb.compile(toCreateCollection(weather), new Map()).map(({ run }) => run);
+  assert.deepEqual(series && 'options' in series && [series.options, series.validator], [
+    { timeseries: { timeField: 'at', granularity: 'hours' }, expireAfterSeconds: 60 },
+    undefined,
+  ]);
+  const add = { type: 'addField', collection: 'weather', field: { name: 'n', type: 'integer', default: 5 } } as const;
+  assert.throws(() => mongodb.compile(add, model), /cannot change the fields of the time series/);
+});
+
+test('a view is the command that creates it, and is changed in place', () => {
+  const text = (viewOn: string, more: object = {}) => JSON.stringify({ create: 'v', viewOn, pipeline: [], ...more });
+  const compile = (operation: object) =>
+    (mongodb.objects?.compile({ kind: 'view', name: 'v', ...operation } as ObjectOperation) ?? []).map(
+      ({ run }) => run.kind,
+    );
+  assert.deepEqual(compile({ type: 'createObject', definition: text('a') }), ['createView']);
+  assert.deepEqual(compile({ type: 'replaceObject', definition: text('b'), was: text('a') }), ['changeView']);
+  const german = text('a', { collation: { locale: 'de' } });
+  assert.deepEqual(compile({ type: 'replaceObject', definition: german, was: text('a') }), ['dropView', 'createView']);
+  for (const wrong of ['[]', text('a', { create: 'w' }), text('a', { validator: {} }), '{"create": "v"}'])
+    assert.throws(() => compile({ type: 'createObject', definition: wrong }), /does not create it/, wrong);
 });
 
 test('the printed command of a validator has its level and its action', () => {
-  const options = { mongoOptions: { validationLevel: 'off', validationAction: 'warn' } };
+  const options = { mongoOptions: { validationLevel: 'moderate', validationAction: 'warn' } };
   const model = apply(new Map(), { type: 'createCollection', name: 't', fields: [], options });
   const add = { type: 'addField', collection: 't', field: { name: 'n', type: 'integer' } } as const;
   const [{ text } = assert.fail()] = mongodb.compile(add, model);
-  assert.match(text, /"validationLevel":"off","validationAction":"warn"/);
+  assert.match(text, /"validationLevel":"moderate","validationAction":"warn"/);
 });

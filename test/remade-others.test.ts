@@ -1,5 +1,7 @@
 import { unavailable as cassandraMissing, freshKeyspace } from './kit/cassandra.ts';
+import { freshMongo, missing as mongoMissing } from './kit/mongodb.ts';
 import { cassandraFacts, grownKeyspace } from './kit/remade-cassandra.ts';
+import { grownMongo, mongoFacts } from './kit/remade-mongodb.ts';
 import { remake } from './kit/remake.ts';
 import { test } from './kit/test.ts';
 
@@ -21,6 +23,29 @@ else
           to: to.url,
           before: await cassandraFacts(from),
           readMade: () => cassandraFacts(to),
+          said: [],
+        });
+      } finally {
+        await Promise.all([from.drop(), to.drop()]);
+      }
+    },
+    { timeoutMs: 300_000 },
+  );
+
+const MONGODB = 'mongodb: a collection that was pulled and made again is the same';
+if (mongoMissing !== undefined) test.skip(MONGODB, mongoMissing);
+else
+  test(
+    MONGODB,
+    async () => {
+      const { database: from } = await grownMongo();
+      const to = await freshMongo();
+      try {
+        await remake({
+          from: from.url,
+          to: to.url,
+          before: await mongoFacts(from),
+          readMade: () => mongoFacts(to),
           said: [],
         });
       } finally {

@@ -83,7 +83,8 @@ export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
       details: { path: ['columns'] },
     });
   const definition = nativeText(native, invalid);
-  if (columns.length === 0 && native === undefined) throw invalid('It has no columns.');
+  if (columns.length === 0 && native === undefined && mongoOptions?.key === undefined)
+    throw invalid('It has no columns.');
   if (new Set(columns.map((column) => column.name)).size < columns.length) throw invalid('It names a column twice.');
   return {
     name,
@@ -95,9 +96,7 @@ export function defineIndex(operation: Omit<CreateIndex, 'type'>): Index {
     ...(unique && { unique }),
     ...definition,
     ...(cassandraOptions?.using && { cassandraOptions: { using: cassandraOptions.using } }),
-    ...(mongoOptions?.expireAfterSeconds !== undefined && {
-      mongoOptions: { expireAfterSeconds: mongoOptions.expireAfterSeconds },
-    }),
+    ...(mongoOptions && Object.keys(mongoOptions).length > 0 && { mongoOptions }),
   };
 }
 

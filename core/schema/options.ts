@@ -43,6 +43,39 @@ export interface MongoOptions {
   readonly validator?: { readonly [key: string]: Json };
   readonly validationLevel?: string;
   readonly validationAction?: string;
+  /** The validator says all about the fields that it names: svc adds no rules of its own for them. */
+  readonly validatorDescribesFields?: boolean;
+  /** The options of `create` that cannot be changed later. */
+  readonly timeseries?: { readonly [key: string]: Json };
+  /** Seconds after which a measurement of a time series, or a document of a clustered collection, is deleted. */
+  readonly expireAfterSeconds?: number;
+  readonly clusteredIndex?: { readonly [key: string]: Json };
+  readonly collation?: { readonly [key: string]: Json };
+  readonly changeStreamPreAndPostImages?: { readonly [key: string]: Json };
+  readonly storageEngine?: { readonly [key: string]: Json };
+  readonly indexOptionDefaults?: { readonly [key: string]: Json };
+}
+
+/** The options of `createIndexes`, by their names there. */
+export interface MongoIndexOptions {
+  /** MongoDB deletes a document this many seconds after the date in the single indexed field. */
+  readonly expireAfterSeconds?: number;
+  /** The key as `createIndexes` has it, instead of the columns: `{ "place": "2dsphere" }`. svc then adds no filter of its own. */
+  readonly key?: { readonly [path: string]: Json };
+  readonly sparse?: boolean;
+  readonly hidden?: boolean;
+  readonly partialFilterExpression?: { readonly [key: string]: Json };
+  readonly collation?: { readonly [key: string]: Json };
+  readonly weights?: { readonly [path: string]: Json };
+  readonly default_language?: string;
+  readonly language_override?: string;
+  readonly textIndexVersion?: number;
+  readonly '2dsphereIndexVersion'?: number;
+  readonly bits?: number;
+  readonly min?: number;
+  readonly max?: number;
+  readonly wildcardProjection?: { readonly [path: string]: Json };
+  readonly storageEngine?: { readonly [key: string]: Json };
 }
 
 export interface DynamoKey {
@@ -82,8 +115,7 @@ export interface IndexOptions {
   readonly native?: string;
   /** `sai` is a storage-attached index, available since Cassandra 5.0. */
   readonly cassandraOptions?: { readonly using?: 'sai' };
-  /** MongoDB deletes a document this many seconds after the date in the single indexed field. */
-  readonly mongoOptions?: { readonly expireAfterSeconds?: number };
+  readonly mongoOptions?: MongoIndexOptions;
 }
 
 export interface CassandraOptions {
@@ -122,6 +154,14 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
       validator: { map: 'json' },
       validationLevel: 'string',
       validationAction: 'string',
+      validatorDescribesFields: 'boolean',
+      timeseries: { map: 'json' },
+      expireAfterSeconds: 'number',
+      clusteredIndex: { map: 'json' },
+      collation: { map: 'json' },
+      changeStreamPreAndPostImages: { map: 'json' },
+      storageEngine: { map: 'json' },
+      indexOptionDefaults: { map: 'json' },
     },
   },
   dynamoOptions: {
@@ -162,10 +202,29 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
   },
 };
 
+const MONGO_INDEX_OPTIONS: Readonly<Record<keyof MongoIndexOptions, Shape>> = {
+  expireAfterSeconds: 'number',
+  key: { map: 'json' },
+  sparse: 'boolean',
+  hidden: 'boolean',
+  partialFilterExpression: { map: 'json' },
+  collation: { map: 'json' },
+  weights: { map: 'json' },
+  default_language: 'string',
+  language_override: 'string',
+  textIndexVersion: 'number',
+  '2dsphereIndexVersion': 'number',
+  bits: 'number',
+  min: 'number',
+  max: 'number',
+  wildcardProjection: { map: 'json' },
+  storageEngine: { map: 'json' },
+};
+
 export const INDEX_OPTIONS_PROPERTIES: Readonly<Record<keyof IndexOptions, Shape>> = {
   native: 'string',
   cassandraOptions: { properties: { using: { oneOf: ['sai'] } } },
-  mongoOptions: { properties: { expireAfterSeconds: 'number' } },
+  mongoOptions: { properties: MONGO_INDEX_OPTIONS },
 };
 
 export const OPTIONS_PROPERTIES: Readonly<Record<keyof CreateOptions, Shape>> = {

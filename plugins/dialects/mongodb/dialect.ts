@@ -5,6 +5,7 @@ import { NAME, nameRules } from './compile/names.ts';
 import type { MongoStep } from './compile/step.ts';
 import { typeNames } from './compile/types.ts';
 import { unsupported } from './compile/unsupported-features.ts';
+import { views } from './compile/views.ts';
 import { createConnection } from './connection/connection.ts';
 import { openServer } from './connection/server.ts';
 import { settingsOf } from './connection/settings.ts';
@@ -18,6 +19,7 @@ export const mongodb: Dialect<MongoStep> = {
   compile,
   // The registry stores what a validator cannot describe.
   normalize: (model) => model,
+  objects: views,
   identify,
   async connect(url, options) {
     const settings = settingsOf(options);

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Document } from 'mongodb';
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
-import type { Collection, SchemaModel } from '../../../../core/schema/model.ts';
+import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import type { MongoOptions } from '../../../../core/schema/options.ts';
 import { userValidator, type Validator, validatorOf } from '../compile/validator.ts';
 import { type MongoServer, TIME_LIMIT, toExtendedJson } from '../connection/server.ts';
 import type { Settings } from '../connection/settings.ts';
+import { readFixedOptions } from './fixed-options.ts';
 import { canonicalExtendedJson, readValidator, sampleFields } from './read-fields.ts';
 import { type ListedIndex, listIndexSpecs, type Report, withIndexedFields, withIndexes } from './read-indexes.ts';
 import { collectionFromEntry, registryCollection } from './registry.ts';
@@ -39,13 +40,11 @@ export async function introspect(
   const visible = listed.filter(({ name }) => !/^(_svc_|system\.)/.test(String(name)) && !creating.has(String(name)));
   visible.sort((a, b) => (String(a.name) < String(b.name) ? -1 : 1));
   const model = new Map<string, Collection>();
-  const collections = visible.filter(({ type }) => type === 'collection');
+  const collections = visible.filter(isCollection);
+  // Views are objects.
   const unsupportedObjects: UnsupportedObject[] = visible
-    .filter((info) => !collections.includes(info))
-    .map(({ name, type }) => ({
-      collection: String(name),
-      what: `is a ${type === 'timeseries' ? 'time series' : type}, which svc cannot create`,
-    }));
+    .filter((info) => !isCollection(info) && info.type !== 'view')
+    .map(({ name, type }) => ({ collection: String(name), what: `is a ${type}, which svc cannot create` }));
   for (let at = 0; at < collections.length; at += PARALLEL_COLLECTIONS) {
     const batch = collections.slice(at, at + PARALLEL_COLLECTIONS);
     const read = await Promise.all(
@@ -60,6 +59,8 @@ export async function introspect(
   return { model, unsupportedObjects };
 }
 
+const isCollection = ({ type }: Document): boolean => type === 'collection' || type === 'timeseries';
+
 /** As `Connection.introspectAs`. */
 export async function introspectAs(
   server: MongoServer,
@@ -71,7 +72,7 @@ export async function introspectAs(
     server.db.listCollections({ name }).toArray() as Promise<Document[]>,
     registryCollection(server).findOne({ _id: name }, TIME_LIMIT),
   ]);
-  if (entry || info?.type !== 'collection') return undefined;
+  if (entry || !info || !isCollection(info)) return undefined;
   return (await readCollection(server, settings, info, collection))?.collection;
 }
 
@@ -88,7 +89,8 @@ async function readCollection(
   const unsupportedObjects: UnsupportedObject[] = [];
   const report: Report = (what, part) => unsupportedObjects.push({ collection: name, what, ...part });
   const base = await readFieldsAndOptions(server, settings, info, fromRegistry, listed, report);
-  return { collection: withIndexes(base, listed, report), unsupportedObjects };
+  if (info.options?.encryptedFields) report('has encrypted fields, which svc cannot create');
+  return { collection: withIndexes(base, listed), unsupportedObjects };
 }
 
 /** Fields, checks and options. */
@@ -104,7 +106,8 @@ async function readFieldsAndOptions(
   const isUnenforced = fromRegistry?.options.mongoOptions?.validationLevel === 'off';
   const hasNoValidators = fromRegistry && !validator && (isUnenforced || !settings.validators);
   // Without a validator the level has no effect, and the server lists its default.
-  const listedOptions = validator || (fromRegistry && !isUnenforced) ? options : { ...options, validationLevel: 'off' };
+  const hasLevel = validator || options.timeseries || (fromRegistry && !isUnenforced);
+  const listedOptions = hasLevel ? options : { ...options, validationLevel: 'off' };
   const expected = fromRegistry && validatorOf(fromRegistry);
   if (
     fromRegistry &&
@@ -112,19 +115,33 @@ async function readFieldsAndOptions(
   ) {
     const { mongoOptions: _, ...others } = fromRegistry.options;
     const userOption = fromRegistry.options.mongoOptions?.validator;
-    return { ...fromRegistry, options: { ...others, ...readMongoOptions(listedOptions, fromRegistry, userOption) } };
+    return {
+      ...fromRegistry,
+      options: { ...others, ...readMongoOptions(server, listedOptions, fromRegistry, userOption) },
+    };
   }
   const empty = { name, fields: new Map(), indexes: new Map(), constraints: new Map(), options: {} };
   if (!validator && fromRegistry) {
     const constraints = new Map([...fromRegistry.constraints].filter(([, { type }]) => type !== 'check'));
-    return { ...fromRegistry, fields: new Map(), constraints, options: readMongoOptions(listedOptions, fromRegistry) };
+    return {
+      ...fromRegistry,
+      fields: new Map(),
+      constraints,
+      options: readMongoOptions(server, listedOptions, fromRegistry),
+    };
   }
   if (!validator) {
     report('has no validator: its fields are read from a sample of its documents');
-    const { fields, omissions } = await sampleFields(server, name);
+    const sampled = await sampleFields(server, name);
+    const fields = options.timeseries ? fieldsOfSeries(options, sampled.fields) : sampled.fields;
+    const { omissions } = sampled;
     for (const { field, why } of omissions) report(why, { field });
     // No validator enforces the sampled fields, so a migration from this model must not begin to enforce them.
-    return { ...empty, fields: withIndexedFields(fields, listed), options: readMongoOptions(listedOptions, undefined) };
+    return {
+      ...empty,
+      fields: withIndexedFields(fields, listed),
+      options: readMongoOptions(server, listedOptions, undefined),
+    };
   }
   const { fields, checks, inexact, untyped, rest } = readValidator(server, fromRegistry, validator);
   if (rest && !fromRegistry) report(KEPT_VALIDATOR);
@@ -139,6 +156,7 @@ async function readFieldsAndOptions(
     fields,
     constraints: checks,
     options: readMongoOptions(
+      server,
       options,
       fromRegistry,
       isRegistered ? fromRegistry?.options.mongoOptions?.validator : rest,
@@ -151,9 +169,24 @@ const KEPT_VALIDATOR =
 
 const isEmpty = (value: unknown): boolean => value === undefined || Object.keys(value as object).length === 0;
 
+/** The measurements of a time series have a time, and `_id` is not its key. */
+function fieldsOfSeries({ timeseries }: Document, sampled: ReadonlyMap<string, Field>): ReadonlyMap<string, Field> {
+  const { timeField, metaField } = timeseries as { readonly timeField: string; readonly metaField?: string };
+  const fields = new Map<string, Field>([
+    [timeField, { name: timeField, type: 'timestamp', required: true }],
+    ...(metaField === undefined ? [] : [[metaField, { name: metaField, type: 'json' }] as const]),
+  ]);
+  for (const [name, field] of sampled) {
+    const { primaryKey: _, required: __, ...plain } = field;
+    if (name !== timeField) fields.set(name, plain);
+  }
+  return fields;
+}
+
 /** The options as the registry has them where the server's are equal; the server also lists defaults. */
 function readMongoOptions(
-  { capped, size, max, validationLevel, validationAction }: Document,
+  server: MongoServer,
+  { capped, size, max, validationLevel, validationAction, ...others }: Document,
   fromRegistry: Collection | undefined,
   validator?: MongoOptions['validator'],
 ): Collection['options'] {
@@ -170,8 +203,10 @@ function readMongoOptions(
   const found: MongoOptions = {
     ...(capped && { capped: true, size: bytes, ...(max > 0 && { max: Number(max) }) }),
     ...(validator && { validator }),
+    ...(validator && (fromRegistry ? registered.validatorDescribesFields : true) && { validatorDescribesFields: true }),
     ...(level !== undefined && { validationLevel: level }),
     ...(action !== undefined && { validationAction: action }),
+    ...readFixedOptions(server, others, registered),
   };
   return Object.keys(found).length > 0 ? { mongoOptions: found } : {};
 }

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Document } from 'mongodb';
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import type { Json } from '../../../../core/json.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
@@ -9,7 +8,9 @@ import {
   indexSpec,
   isSameIndex,
   keySpec,
+  listedOptions,
   PRIMARY_KEY_INDEX,
+  plainNumbers,
   readIndexStructure,
 } from '../compile/indexes.ts';
 import { nameRules } from '../compile/names.ts';
@@ -17,9 +18,10 @@ import { ID } from '../compile/types.ts';
 import { codeOf, NAMESPACE_NOT_FOUND } from '../connection/errors.ts';
 import type { MongoServer } from '../connection/server.ts';
 
-/** An index of the server, with the options that svc cannot create, as they complete "which …". */
+/** An index of the server. */
 export interface ListedIndex extends IndexSpec {
-  readonly traits: readonly string[];
+  /** Its options other than those of the structure, as `createIndexes` has them. */
+  readonly options: { readonly [option: string]: Json };
 }
 
 /** Reports a part of a collection that the model lacks or only approximates. */
@@ -29,22 +31,19 @@ export type Report = (what: string, part?: Pick<UnsupportedObject, 'field' | 'na
 export async function listIndexSpecs(server: MongoServer, name: string): Promise<ListedIndex[] | undefined> {
   try {
     const listed = await server.db.collection(name).listIndexes().toArray();
-    return listed.map((index) => ({
-      name: String(index.name),
-      ...readIndexStructure(server, index),
-      traits: traitsOf(index),
-    }));
+    // The index of a clustered collection is the collection.
+    return listed
+      .filter(({ clustered }) => clustered !== true)
+      .map((index) => ({
+        name: String(index.name),
+        ...readIndexStructure(server, index),
+        options: listedOptions(server, index),
+      }));
   } catch (error) {
     if (codeOf(error) === NAMESPACE_NOT_FOUND) return undefined;
     throw error;
   }
 }
-
-const traitsOf = ({ sparse, hidden, collation }: Document): string[] => [
-  ...(sparse ? ['is sparse'] : []),
-  ...(hidden ? ['is hidden'] : []),
-  ...(collation ? [`has the collation ${collation.locale}`] : []),
-];
 
 /** Adds the fields that only indexes name: an empty collection shows no others. For collections without a validator. */
 export function withIndexedFields(
@@ -62,7 +61,7 @@ export function withIndexedFields(
 }
 
 /** Keeps keys, unique flags and constraints whose index exists; every other index of the server becomes an index of the model. */
-export function withIndexes(base: Collection, listed: readonly ListedIndex[], report: Report): Collection {
+export function withIndexes(base: Collection, listed: readonly ListedIndex[]): Collection {
   const used = new Set<IndexSpec>();
   const exists = (wanted: IndexSpec): boolean => {
     const found = listed.filter((spec) => isSameIndex(spec, wanted) || isSameExceptFilter(spec, wanted));
@@ -88,15 +87,7 @@ export function withIndexes(base: Collection, listed: readonly ListedIndex[], re
   }
   for (const spec of listed) {
     if (used.has(spec) || spec.name === '_id_') continue;
-    const problem = indexProblem(base, spec);
-    if (problem !== undefined) {
-      report(`has the index "${spec.name}", which svc cannot create: ${problem}`, { name: spec.name });
-      continue;
-    }
-    const index = toIndex(spec);
-    indexes.set(spec.name, index);
-    for (const difference of differencesOf(spec, indexSpec(base, index)))
-      report(`has the index "${spec.name}", which ${difference}`);
+    indexes.set(spec.name, toIndex(base, spec));
   }
   return { ...base, fields, constraints, indexes };
 }
@@ -108,37 +99,41 @@ const isSameExceptFilter = (spec: IndexSpec, wanted: IndexSpec): boolean =>
 
 const isIdIndex = ({ key: [first, second] }: IndexSpec): boolean => first?.[0] === ID && second === undefined;
 
-/** Why the model cannot have an index; undefined if it can. */
-function indexProblem({ fields }: Collection, { key, expires }: IndexSpec): string | undefined {
-  const special = key.find(([, order]) => order !== 1 && order !== -1);
-  // A text index lists internal fields in place of its own.
-  if (special) return `it is of the type ${special[0] === '_fts' ? 'text' : special[1]}`;
-  const [path] = key.find(([name]) => !fields.has(name)) ?? [];
-  if (path?.endsWith('$**')) return 'it is a wildcard index';
-  if (path?.includes('.')) return `"${path}" is a path into an embedded document`;
-  if (path !== undefined) return `the table has no field "${path}"`;
-  const type = fields.get(key[0]?.[0] ?? '')?.type ?? '';
-  const isExpiry = expires === undefined || (key.length === 1 && ['date', 'datetime', 'timestamp'].includes(type));
-  return isExpiry ? undefined : 'it deletes documents by a field that is not a date';
-}
-
-function toIndex({ name, key, unique, expires }: IndexSpec): Index {
-  return {
+/** The index with the words of svc, or, where those make another one, as `createIndexes` has it. */
+function toIndex(base: Collection, spec: ListedIndex): Index {
+  const { name, key, unique, expires, partial, options } = spec;
+  const columns = key.map(([field, order]) =>
+    order === -1 ? { name: field, order: 'desc' as const } : { name: field },
+  );
+  const plain: Index = {
     name,
-    columns: key.map(([field, order]: readonly [string, Json]) =>
-      order === -1 ? { name: field, order: 'desc' as const } : { name: field },
-    ),
+    columns,
     ...(unique && { unique }),
     ...(expires !== undefined && { mongoOptions: { expireAfterSeconds: expires } }),
   };
+  const isPlainKey = key.every(([field, order]) => (order === 1 || order === -1) && base.fields.has(field));
+  if (isPlainKey && isSameIndex(indexSpec(base, plain), spec) && isDate(base, spec)) return plain;
+  const paths = [...new Set(key.map(([path]) => path.split('.', 1)[0] ?? path))];
+  const inherited = base.options.mongoOptions?.collation;
+  const collation = options.collation ?? (inherited && { locale: 'simple' });
+  const isInherited = isDeepStrictEqual(collation, inherited);
+  const { collation: _, ...others } = options;
+  return {
+    name,
+    columns: paths.filter((path) => base.fields.has(path)).map((path) => ({ name: path })),
+    ...(unique && { unique }),
+    mongoOptions: {
+      key: Object.fromEntries(key),
+      ...others,
+      ...(collation !== undefined && !isInherited && { collation: collation as { readonly [key: string]: Json } }),
+      ...(partial !== undefined && {
+        partialFilterExpression: plainNumbers(partial) as { readonly [key: string]: Json },
+      }),
+      ...(expires !== undefined && { expireAfterSeconds: expires }),
+    },
+  };
 }
 
-/** How an index differs from the one that svc creates in its place. */
-function differencesOf(found: ListedIndex, wanted: IndexSpec): string[] {
-  const plain = wanted.partial === undefined ? 'a plain one' : 'one that leaves out documents without a value';
-  const traits = found.traits.map((trait) => `${trait}; svc creates ${plain}`);
-  if (isDeepStrictEqual(found.partial, wanted.partial) || (found.partial === undefined && traits.length > 0))
-    return traits;
-  const why = found.partial === undefined ? 'allows only one document without a value' : 'has a filter';
-  return [...traits, `${why}; svc creates ${found.partial === undefined ? plain : 'one of all documents'}`];
-}
+const isDate = ({ fields }: Collection, { key, expires }: IndexSpec): boolean =>
+  expires === undefined ||
+  (key.length === 1 && ['date', 'datetime', 'timestamp'].includes(fields.get(key[0]?.[0] ?? '')?.type ?? ''));

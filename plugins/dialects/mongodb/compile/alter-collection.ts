@@ -10,7 +10,7 @@ import {
   type RewrittenField,
   stepStatement,
 } from './step.ts';
-import { validatorOf } from './validator.ts';
+import { isOnlyDescribed, validatorOf } from './validator.ts';
 
 /** How documents change between two models. */
 interface DocumentChanges {
@@ -33,6 +33,8 @@ export function alterCollection(
   { checks, first = [], converted, rewritten, catchUp }: DocumentChanges,
 ): MongoStatement[] {
   const { name: collection } = after;
+  if (after.options.mongoOptions?.timeseries)
+    return [stepStatement({ kind: 'validate', collection, entry: registryEntry(after), registryOnly: true })];
   const removed = indexesNotIn(indexSpecs(before), indexSpecs(after));
   const added = indexesNotIn(indexSpecs(after), indexSpecs(before));
   const [widen, ...moves] = first;
@@ -72,25 +74,29 @@ export function duplicateChecks(
   specs: readonly IndexSpec[],
   converted?: ConvertedField,
 ): Precondition[] {
-  return specs
-    .filter(({ unique }) => unique)
-    .map((spec) => {
-      const arrayFields = spec.key.flatMap(([name]) => (ARRAY_TYPES.has(fields.get(name)?.type) ? [name] : []));
-      return {
-        duplicates: spec,
-        ...(arrayFields.length > 0 && { arrayFields }),
-        ...(converted && { converted }),
-        why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another document`,
-      };
-    });
+  return (
+    specs
+      // The server itself finds the duplicates of an index with options of its own.
+      .filter(({ unique, written }) => unique && written === undefined)
+      .map((spec) => {
+        const arrayFields = spec.key.flatMap(([name]) => (ARRAY_TYPES.has(fields.get(name)?.type) ? [name] : []));
+        return {
+          duplicates: spec,
+          ...(arrayFields.length > 0 && { arrayFields }),
+          ...(converted && { converted }),
+          why: `have the same ${spec.key.map(([name]) => `"${name}"`).join(', ')} as another document`,
+        };
+      })
+  );
 }
 
 /** Types whose values may be arrays. A unique index contains each element of an array. */
 const ARRAY_TYPES: ReadonlySet<FieldType | undefined> = new Set(['array', 'json']);
 
 /** The validator and its options in a step. */
-export function validatorOptions({ options }: Collection, validator: ReturnType<typeof validatorOf>) {
-  const { validationLevel, validationAction } = options.mongoOptions ?? {};
+export function validatorOptions(collection: Collection, validator: ReturnType<typeof validatorOf>) {
+  const { validationLevel, validationAction } = collection.options.mongoOptions ?? {};
+  if (isOnlyDescribed(collection)) return {};
   return {
     ...(validator && { validator }),
     ...(validationLevel !== undefined && { validationLevel }),

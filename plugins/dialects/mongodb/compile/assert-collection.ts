@@ -31,7 +31,8 @@ export function assertValidCollection(collection: Collection): void {
 /** The server accepts a TTL index on any field, but only deletes documents by a date. */
 function assertExpiry({ name: table, fields }: Collection, { name, columns, mongoOptions }: Index): void {
   const seconds = mongoOptions?.expireAfterSeconds;
-  if (seconds === undefined) return;
+  // A key as MongoDB has it may be any that the server takes.
+  if (seconds === undefined || mongoOptions?.key !== undefined) return;
   const [only, ...others] = columns;
   const isDate = ['date', 'datetime', 'timestamp'].includes(fields.get(only?.name ?? '')?.type ?? '');
   if (others.length === 0 && isDate && Number.isInteger(seconds) && seconds >= 0 && seconds <= 2_147_483_647) return;
@@ -47,6 +48,16 @@ export function assertFieldNotRead(collection: Collection, field: string, change
     throw new SvcError('not_supported', `The field ${path} cannot be ${change}.`, {
       why: 'The _id of a MongoDB document cannot be changed.',
       next: ['Add another field, and fill it with db.update.'],
+    });
+  }
+  const index = [...collection.indexes.values()].find(({ columns, mongoOptions: { key, ...options } = {} }) => {
+    const isOwn = change === 'dropped' && columns.some(({ name }) => name === field);
+    return (key !== undefined && !isOwn && mentions(key, field)) || mentions(options as Json, field);
+  });
+  if (index) {
+    throw new SvcError('field_in_use', `The field ${path} cannot be ${change}: an index uses it.`, {
+      why: `The index "${index.name}" reads it in its mongoOptions.`,
+      next: ['Drop the index first, and create it again afterwards.'],
     });
   }
   const reader = checkConstraints(collection).find(({ expression }) => mentions(JSON.parse(expression), field));

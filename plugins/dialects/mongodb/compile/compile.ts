@@ -23,6 +23,7 @@ import {
   checkConstraints,
   fieldRule,
   hasOtherTypes,
+  isOnlyDescribed,
   nullableField,
   transitionValidator,
   validatorOf,
@@ -45,6 +46,7 @@ export function compile(operation: Operation, before: SchemaModel): readonly Mon
   }
   const to = collectionOf(after, from.name);
   assertValidCollection(to);
+  if (to.options.mongoOptions?.timeseries) assertOfSeries(operation, from.name);
   switch (operation.type) {
     case 'addField':
       return addField(from, to, fieldOf(to, operation.field.name));
@@ -63,13 +65,25 @@ export function compile(operation: Operation, before: SchemaModel): readonly Mon
   }
 }
 
+/** Measurements of a time series cannot be rewritten, and have no validator. */
+function assertOfSeries(operation: Operation, table: string): void {
+  const { type } = operation;
+  const isDescribed = type === 'addField' && operation.field.default === undefined && !operation.field.autoGenerate;
+  if (isDescribed || type === 'createIndex' || type === 'dropIndex') return;
+  throw new SvcError('not_supported', `MongoDB cannot change the fields of the time series "${table}" in that way.`, {
+    why: 'The measurements of a time series cannot be rewritten, and have no validator.',
+    state: 'Nothing was changed.',
+    next: ['Add fields without a default and indexes, or create another time series and copy the measurements.'],
+  });
+}
+
 function createCollection(operation: CreateCollection, before: SchemaModel): MongoStatement[] {
   const collection = defineCollection(operation);
   const { name, options } = collection;
   assertName(name, 'table');
   if (before.has(name) && !operation.options?.sqlOptions?.ifNotExists) throw alreadyExistsError('collection', name);
   assertValidCollection(collection);
-  const { validator: _, ...others } = options.mongoOptions ?? {};
+  const { validator: _, validatorDescribesFields: __, ...others } = options.mongoOptions ?? {};
   if (others.capped && others.size === undefined) {
     throw new SvcError('schema_invalid', `The table "${name}" is capped but has no size.`, {
       why: 'MongoDB requires the size of a capped collection, in bytes.',
@@ -77,12 +91,13 @@ function createCollection(operation: CreateCollection, before: SchemaModel): Mon
       details: { path: ['mongoOptions', 'capped'] },
     });
   }
-  const validator = validatorOf(collection);
+  const validator = isOnlyDescribed(collection) ? undefined : validatorOf(collection);
+  const { validationLevel: ___, validationAction: ____, ...plain } = others;
   return [
     stepStatement({
       kind: 'create',
       collection: name,
-      options: others as { readonly [key: string]: Json },
+      options: (validator ? others : plain) as { readonly [key: string]: Json },
       ...(validator && { validator }),
       indexes: indexSpecs(collection),
       entry: registryEntry(collection),

@@ -29,6 +29,8 @@ export type MongoStep = { readonly checks?: readonly Precondition[]; readonly re
       readonly validationAction?: string;
       readonly entry?: string;
       readonly catchUp?: CatchUp;
+      /** Only the registry changes: the collection cannot have a validator. */
+      readonly registryOnly?: true;
     }
   | {
       readonly kind: 'createIndexes';
@@ -46,6 +48,9 @@ export type MongoStep = { readonly checks?: readonly Precondition[]; readonly re
   | { readonly kind: 'unset'; readonly collection: string; readonly field: string }
   | { readonly kind: 'move'; readonly collection: string; readonly from: string; readonly to: string }
   | { readonly kind: 'convert'; readonly collection: string; readonly field: string; readonly change: Conversion }
+  | { readonly kind: 'createView'; readonly collection: string; readonly command: Validator }
+  | { readonly kind: 'changeView'; readonly collection: string; readonly viewOn: Json; readonly pipeline: Json }
+  | { readonly kind: 'dropView'; readonly collection: string }
   | { readonly kind: 'raw'; readonly command: string }
 );
 
@@ -135,7 +140,14 @@ function stepText(step: MongoStep): string {
       return `${target}.drop()`;
     case 'rename':
       return `${target}.renameCollection(${json(step.to)})`;
+    case 'createView':
+      return `db.runCommand(${json(step.command)})`;
+    case 'changeView':
+      return `db.runCommand(${json({ collMod: step.collection, viewOn: step.viewOn, pipeline: step.pipeline })})`;
+    case 'dropView':
+      return `${target}.drop()`;
     case 'validate':
+      if (step.registryOnly) return `// the fields of ${json(step.collection)}, which only svc knows`;
       return `db.runCommand(${json({
         collMod: step.collection,
         validator: step.validator ?? {},

@@ -11,10 +11,12 @@ export type Validator = { readonly [key: string]: Json };
 /** The complete validator of a collection: its fields, its checks, and the user's own validator. */
 export function validatorOf(collection: Collection): Validator | undefined {
   const fields = [...collection.fields.values()];
+  if (collection.options.mongoOptions?.timeseries) return undefined;
   const rules = fields
     .filter((field) => !isRuledByUser(collection, field))
     .map((field): [string, FieldRule] => [field.name, fieldRule(field)]);
-  return combineClauses(collection, jsonSchemaOf(rules, requiredNames(fields)), checkConstraints(collection));
+  const required = requiredNames(fields.filter(({ name }) => !isDescribedByUser(collection, name)));
+  return combineClauses(collection, jsonSchemaOf(rules, required), checkConstraints(collection));
 }
 
 /** A validator that accepts documents of both models, during a change in batches. */
@@ -29,7 +31,9 @@ export function transitionValidator(before: Collection, after: Collection): Vali
     const only = from ?? to;
     return only ? [[name, transitionRule(only, only)]] : [];
   });
-  const requiredInBoth = requiredNames([...after.fields.values()]).filter((name) => before.fields.get(name)?.required);
+  const requiredInBoth = requiredNames([...after.fields.values()]).filter(
+    (name) => before.fields.get(name)?.required && !isDescribedByUser(after, name),
+  );
   const checks = checkConstraints(before).filter(({ name }) => after.constraints.has(name));
   return combineClauses(after, jsonSchemaOf(rules, requiredInBoth), checks);
 }
@@ -57,12 +61,23 @@ export function userValidator({ options }: Collection): Validator | undefined {
     : validator;
 }
 
+/** Whether MongoDB accepts any document, and svc only knows its fields: it needs no validator. */
+export const isOnlyDescribed = (collection: Collection): boolean =>
+  collection.options.mongoOptions?.validationLevel === 'off' && userValidator(collection) === undefined;
+
 /**
  * Whether a field has no rule of its own: an `_id` of any type, or a field that the user's validator allows other types
  * than the field's, such as an ObjectId. Only an adopted collection has such fields; a second rule would reject its documents.
  */
 function isRuledByUser(collection: Collection, field: Field): boolean {
-  return isIdOfAnyType(field) || hasOtherTypes(collection, field);
+  return isIdOfAnyType(field) || hasOtherTypes(collection, field) || isDescribedByUser(collection, field.name);
+}
+
+/** Whether the user's validator says all about the field. */
+function isDescribedByUser(collection: Collection, field: string): boolean {
+  return (
+    collection.options.mongoOptions?.validatorDescribesFields === true && field in (userProperties(collection) ?? {})
+  );
 }
 
 /** Whether the user's validator allows a field types that its own type does not have. */

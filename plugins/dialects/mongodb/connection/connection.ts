@@ -2,6 +2,7 @@ import type { Connection, PermissionProbe } from '../../../../core/dialect.ts';
 import { historyTable } from '../../../../core/migration/history-table.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
 import { introspect, introspectAs } from '../catalog/introspect.ts';
+import { normalizeViews, readViews } from '../catalog/read-views.ts';
 import { registryEntry, writeEntries } from '../catalog/registry.ts';
 import type { MongoStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
@@ -68,6 +69,8 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
           collections.map((one) => ({ collection: one.name, entry: registryEntry(one), creating: false })),
         ),
       ),
+    objects: () => withSvcErrors(() => readViews(server)),
+    normalizeObjects: (objects) => withSvcErrors(() => normalizeViews(server, objects)),
     normalize: async (model) => model,
     records: (definition) => recordStore(server, definition, assertLockHeld),
     ensureTables: (definitions) => withSvcErrors(() => ensureRecordCollections(server, definitions)),

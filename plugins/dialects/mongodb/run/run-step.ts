@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Document } from 'mongodb';
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
+import { FIXED_OPTIONS, hasEntries, relaxedJson as toPlain } from '../catalog/fixed-options.ts';
+import { readViews } from '../catalog/read-views.ts';
 import { deleteEntry, type RegistryEntry, writeEntries } from '../catalog/registry.ts';
 import {
   createIndexesSpec,
@@ -11,6 +13,8 @@ import {
   readIndexStructure,
 } from '../compile/indexes.ts';
 import type { CatchUp, MongoStep } from '../compile/step.ts';
+import type { Validator } from '../compile/validator.ts';
+import { isSameView } from '../compile/views.ts';
 import {
   alreadyExistsError,
   codeOf,
@@ -52,11 +56,25 @@ export async function runStep(
       await runAtomicCommand(context, { drop: step.collection }).catch(ignoreCode(NAMESPACE_NOT_FOUND));
       await deleteEntry(context, step.collection);
       return [];
+    case 'createView':
+      await createView(context, step.collection, step.command);
+      return [];
+    case 'changeView':
+      await runAtomicCommand(context, {
+        collMod: step.collection,
+        viewOn: step.viewOn,
+        ...fromExtendedJson(context.server, { pipeline: step.pipeline }),
+      });
+      return [];
+    case 'dropView':
+      await assertView(context.server, step.collection);
+      await runAtomicCommand(context, { drop: step.collection }).catch(ignoreCode(NAMESPACE_NOT_FOUND));
+      return [];
     case 'rename':
       await renameCollection(context, step);
       return [];
     case 'validate':
-      if (context.settings.validators) {
+      if (context.settings.validators && !step.registryOnly) {
         const { validator, validationLevel, validationAction } = step;
         await runAtomicCommand(context, {
           collMod: step.collection,
@@ -156,6 +174,25 @@ async function createCollection(
   return entryAfter(step);
 }
 
+/** A view that exists already must be the same, as that of an interrupted attempt is. */
+async function createView(context: RunContext, name: string, command: Validator): Promise<void> {
+  await runAtomicCommand(context, fromExtendedJson(context.server, command)).catch(async (error) => {
+    if (codeOf(error) !== NAMESPACE_EXISTS) throw error;
+    const found = (await readViews(context.server)).find((view) => view.name === name);
+    if (!found || !isSameView(found.definition, JSON.stringify(command))) throw alreadyExistsError(name);
+  });
+}
+
+/** A collection of that name would lose its documents. */
+async function assertView({ db }: MongoServer, name: string): Promise<void> {
+  const [found] = await db.listCollections({ name }).toArray();
+  if (found === undefined || found.type === 'view') return;
+  throw new SvcError('migration_failed', `"${name}" is not a view.`, {
+    why: 'It is a collection, which has documents of its own.',
+    state: 'It was not dropped.',
+  });
+}
+
 /** Removes the announcement of a collection that does not exist: it would hide one that another program creates. */
 async function withdrawAnnouncement(context: RunContext, collection: string): Promise<void> {
   if (!(await existingCollections(context.server, [collection])).has(collection))
@@ -232,11 +269,12 @@ const ignoreCode =
 
 /** Whether a collection exists with the definition of this create command. */
 async function matchesDefinition(server: MongoServer, command: Document): Promise<boolean> {
-  const [found] = (await server.db
-    .listCollections({ name: String(command.create), type: 'collection' })
-    .toArray()) as Document[];
+  const [found] = (await server.db.listCollections({ name: String(command.create) }).toArray()) as Document[];
   return (
-    found !== undefined && isDeepStrictEqual(definitionOf(server, found.options ?? {}), definitionOf(server, command))
+    found !== undefined &&
+    found.type !== 'view' &&
+    FIXED_OPTIONS.every((name) => hasEntries(toPlain(server, found.options?.[name]), toPlain(server, command[name]))) &&
+    isDeepStrictEqual(definitionOf(server, found.options ?? {}), definitionOf(server, command))
   );
 }
 
