@@ -57,7 +57,7 @@ export interface MongoOptions {
 }
 
 /** The options of `createIndexes`, by their names there. */
-export interface MongoIndexOptions {
+interface MongoIndexOptions {
   /** MongoDB deletes a document this many seconds after the date in the single indexed field. */
   readonly expireAfterSeconds?: number;
   /** The key as `createIndexes` has it, instead of the columns: `{ "place": "2dsphere" }`. svc then adds no filter of its own. */

@@ -1,6 +1,6 @@
 import { type Db, type Document, MongoServerError } from 'mongodb';
 import { freshMongo, type MongoTestDatabase } from './mongodb.ts';
-import type { Facts } from './remake.ts';
+import type { Facts } from './remake-files.ts';
 
 /** Commands on a collection each; `@` is its name. */
 type Case = readonly Document[];
@@ -115,36 +115,30 @@ const CASES: Readonly<Record<string, Case>> = {
 /** Command not supported, not implemented, and keywords that the server does not know. */
 const NOT_OF_THIS_SERVER: ReadonlySet<unknown> = new Set([9, 115, 238, 40415]);
 
-/** A database of one feature for each collection, with documents, and the cases that its server does not have. */
-export async function grownMongo(): Promise<{
-  readonly database: MongoTestDatabase;
-  readonly refused: readonly string[];
-}> {
+/** A database of one feature for each collection, with documents. What its server does not have is left out. */
+export async function grownMongo(): Promise<MongoTestDatabase> {
   const database = await freshMongo();
   try {
-    const refused = await database.on(async (client, name) => grow(client.db(name)));
-    return { database, refused };
+    await database.on(async (client, name) => grow(client.db(name)));
+    return database;
   } catch (error) {
     await database.drop();
     throw error;
   }
 }
 
-async function grow(db: Db): Promise<string[]> {
-  const refused: string[] = [];
+async function grow(db: Db): Promise<void> {
   for (const [name, commands] of Object.entries(CASES)) {
     try {
       for (const command of named(commands, name)) await db.command(command);
     } catch (error) {
       if (!(error instanceof MongoServerError) || !NOT_OF_THIS_SERVER.has(error.code)) throw error;
-      refused.push(name);
       await db.dropCollection(name).catch(() => undefined);
     }
   }
   const documents = [1, 2, 3].map((n) => ({ name: 'x', age: n, a: n, b: 'y', at: new Date(n), place: [n, n] }));
   for (const name of ['plain', 'index_unique', 'index_ttl', 'index_2dsphere', 'validator_schema', 'validator_query'])
     await db.collection(name).insertMany(documents.map((document) => ({ ...document })));
-  return refused;
 }
 
 const named = (commands: Case, name: string): Case =>

@@ -248,7 +248,7 @@ export function listedOptions(server: Pick<MongoServer, 'bson'>, index: Document
 }
 
 /** A text index lists internal fields in place of its own, which are in its weights. */
-export function listedKey({ key, weights }: Document): [string, Json][] {
+function listedKey({ key, weights }: Document): [string, Json][] {
   return Object.entries(key as object).flatMap(([field, order]): [string, Json][] => {
     if (field === '_fts') return Object.keys(weights as object).map((name): [string, Json] => [name, 'text']);
     return field === '_ftsx' ? [] : [[field, order as Json]];
