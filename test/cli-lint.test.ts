@@ -177,7 +177,7 @@ test('with a database, rows decide how bad it is; generate and a dry run say it 
       },
     ]);
     const generated = assertExit(await svc('db', 'schema', 'generate', '--name', 'wider'));
-    assert.match(generated.stderr, /^lint error SVC106: "users" is written anew for the type of "age"\./m);
+    assert.match(generated.stderr, /^lint error SVC106: "users" is rewritten for the type of "age"\./m);
   } finally {
     await drop();
   }

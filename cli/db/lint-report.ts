@@ -35,7 +35,7 @@ const textOf = (finding: PlacedFinding): string =>
 const LEVELS_OF_GITHUB = { error: 'error', warning: 'warning', note: 'notice' } as const;
 const LEVELS_OF_GITLAB = { error: 'major', warning: 'minor', note: 'info' } as const;
 
-/** Workflow commands of GitHub Actions: annotations beside the changed lines. */
+/** Workflow commands of GitHub Actions: annotations at the changed lines. */
 export function githubAnnotations(findings: readonly PlacedFinding[]): string {
   const escaped = (text: string): string => text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
   const property = (text: string): string => escaped(text).replaceAll(':', '%3A').replaceAll(',', '%2C');

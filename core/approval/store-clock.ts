@@ -40,7 +40,7 @@ export class StoreClock {
     return this.readNow();
   }
 
-  /** Starts a reading if the next `now` would need one, so that it is sent together with what is read meanwhile. */
+  /** Starts a reading if the next `now` would need one, so that it is sent together with what is read in the meantime. */
   prepare(): void {
     this.now().catch(() => undefined);
   }

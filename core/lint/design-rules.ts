@@ -112,7 +112,7 @@ const columnKey = ({ name, order }: { readonly name: string; readonly order?: st
 const kindOf = ({ type, native }: Field): string =>
   native ?? (type === 'string' || type === 'text' || type === 'enum' ? 'text' : type);
 
-/** The fields that an operation defines anew, as they are after it. */
+/** The fields that an operation defines, as they are after it. */
 export function definedFields({
   operation,
   after,

@@ -126,7 +126,7 @@ export function arrangeObjects(
   ];
 }
 
-/** A default that is a renamed value is taken away before and set after, so that each way back has the value that it sets. */
+/** A default that is a renamed value is taken away before and set after, so that each rollback has the value that it sets. */
 function defaultsAside(operations: readonly Operation[], renamed: readonly string[]): readonly Operation[] {
   return operations.flatMap((operation): readonly Operation[] => {
     if (operation.type !== 'modifyField' || !renamed.some((value) => value === operation.changes.default)) return [];

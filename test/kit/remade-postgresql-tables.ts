@@ -1,6 +1,6 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
 
-/** Partitions, inheritance, settings and rows: a table for each case, beside the columns, indexes and constraints. */
+/** Partitions, inheritance, settings and rows: a table for each case, in addition to the columns, indexes and constraints. */
 export const POSTGRESQL_TABLES: RemadeCases = {
   partition_list:
     "create table @ (id int, kind text) partition by list (kind); create table @_a partition of @ for values in ('a', 'it''s'); create table @_null partition of @ for values in (null); insert into @ values (1, 'a'), (2, null)",

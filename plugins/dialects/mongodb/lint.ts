@@ -8,7 +8,7 @@ const rules: readonly LintRule[] = [
     level: 'warning',
     summary: 'A field is renamed, dropped, or gets another type.',
     impact:
-      'Every document of the collection is written; replicas lag behind while it runs. It resumes after an interruption.',
+      'Every document of the collection is written; replicas lag while it runs. It resumes after an interruption.',
     fix: 'Run it at a quiet time; or write the new field from the application, and drop the old one later.',
     scalesWithRows: true,
     check: (step) => [
@@ -54,7 +54,8 @@ const rules: readonly LintRule[] = [
     name: 'index-build',
     level: 'note',
     summary: 'An index is built on a collection that exists.',
-    impact: 'Reads and writes go on, but the build takes memory and disk on every member of the replica set at once.',
+    impact:
+      'Reads and writes continue, but the build takes memory and disk on every member of the replica set at once.',
     fix: 'Run it at a quiet time.',
     scalesWithRows: true,
     check: (step) =>

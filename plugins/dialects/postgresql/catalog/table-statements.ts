@@ -61,7 +61,7 @@ list AS (SELECT rel, string_agg(text, E';\\n\\n' ORDER BY part, text COLLATE "C"
 const CREATE =
   "'CREATE ' || CASE c.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END || 'TABLE ' || quote_ident(c.relname)";
 
-/** Rows of objects: kind, name, definition, and no comment beside it. */
+/** Rows of objects: kind, name, definition, and no comment. */
 export const TABLE_OBJECTS = `
 SELECT 'settings', c.relname, l.text, NULL, NULL FROM own c JOIN list l ON l.rel = c.oid WHERE NOT c.is_own
 UNION ALL SELECT 'partition', c.relname, ${CREATE} || ' PARTITION OF ' || quote_ident(p.relname) || ' ' || pg_get_expr(c.relpartbound, c.oid)

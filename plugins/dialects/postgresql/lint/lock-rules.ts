@@ -23,7 +23,7 @@ const inStatements = (step: LintStep, pattern: RegExp, describe: (table: string)
   );
 
 const READS_ALL = 'Reads and writes of the table wait while all of its rows are read.';
-const REWRITES = 'Reads and writes of the table wait while all of its rows, and all of its indexes, are written anew.';
+const REWRITES = 'Reads and writes of the table wait while all of its rows, and all of its indexes, are rewritten.';
 
 const VOLATILE = String.raw`default (?:\(?)(?:gen_random_uuid|uuid_generate_v\w+|random|clock_timestamp|timeofday|nextval|txid_current)\s*\(`;
 
@@ -171,13 +171,13 @@ export const lockRules: readonly LintRule[] = [
       ...forExistingTables(step, 'modifyField', ({ collection, field, changes }) => {
         const { from, to } = changedField(step, collection, field, changes) ?? {};
         return from && to && rewrites(from, to)
-          ? { table: collection, message: `"${collection}" is written anew for the type of "${field}".` }
+          ? { table: collection, message: `"${collection}" is rewritten for the type of "${field}".` }
           : undefined;
       }),
       ...inClauses(
         step,
         /^alter (?:column )?\S+ (?:set data )?type (?!(?:text|varchar|character varying)$)/i,
-        ({ table }) => `"${table}" may be written anew for another type.`,
+        ({ table }) => `"${table}" may be rewritten for another type.`,
       ),
     ],
   },
@@ -214,7 +214,7 @@ export const lockRules: readonly LintRule[] = [
     check: (step) => [
       ...forExistingTables(step, 'addField', ({ collection, field }) =>
         field.autoGenerate || /\b(?:serial|smallserial|bigserial|identity)\b/i.test(field.native ?? '')
-          ? { table: collection, message: `"${collection}" is written anew for the values of "${field.name}".` }
+          ? { table: collection, message: `"${collection}" is rewritten for the values of "${field.name}".` }
           : undefined,
       ),
       ...inClauses(
@@ -223,7 +223,7 @@ export const lockRules: readonly LintRule[] = [
           `^add (?:column )?(?!constraint ).*(?:${VOLATILE}|\\b(?:small|big)?serial\\b|\\bas identity\\b)`,
           'i',
         ),
-        ({ table }) => `"${table}" is written anew for a default that differs from row to row.`,
+        ({ table }) => `"${table}" is rewritten for a default that differs from row to row.`,
       ),
     ],
   },
@@ -238,13 +238,13 @@ export const lockRules: readonly LintRule[] = [
     check: (step) => [
       ...forExistingTables(step, 'addField', ({ collection, field }) =>
         /\bgenerated always as \(.*\bstored\b/is.test(field.native ?? '')
-          ? { table: collection, message: `"${collection}" is written anew for the values of "${field.name}".` }
+          ? { table: collection, message: `"${collection}" is rewritten for the values of "${field.name}".` }
           : undefined,
       ),
       ...inClauses(
         step,
         /^add (?:column )?.*\bgenerated always as ?\(.*\) ?stored\b/i,
-        ({ table }) => `"${table}" is written anew for a computed column.`,
+        ({ table }) => `"${table}" is rewritten for a computed column.`,
       ),
     ],
   },
@@ -279,7 +279,7 @@ export const lockRules: readonly LintRule[] = [
     name: 'index-drop-blocks',
     level: 'warning',
     summary: 'An index is dropped, and not concurrently.',
-    impact: 'The table is locked; queries that run at that moment hold it up, and everything after it waits with it.',
+    impact: 'The table is locked; queries that run at that moment block it, and everything after it waits with it.',
     fix: 'In raw SQL with "transaction": false: DROP INDEX CONCURRENTLY.',
     check: (step) => [
       ...forExistingTables(step, 'dropIndex', ({ collection, index }) => ({
@@ -352,7 +352,7 @@ export const lockRules: readonly LintRule[] = [
     id: 'SVC115',
     name: 'table-rewritten',
     level: 'error',
-    summary: 'A statement writes a whole table anew.',
+    summary: 'A statement rewrites a whole table.',
     impact: REWRITES,
     fix: 'Use pg_repack, or a maintenance window.',
     scalesWithRows: true,
@@ -360,13 +360,13 @@ export const lockRules: readonly LintRule[] = [
       ...inStatements(
         step,
         name(String.raw`^vacuum (?:\(.*\bfull\b.*\) |full )(?:verbose |analyze |freeze )*<name>`),
-        (table) => `VACUUM FULL writes "${table}" anew.`,
+        (table) => `VACUUM FULL rewrites "${table}".`,
       ),
-      ...inStatements(step, name('^cluster (?:verbose )?<name>'), (table) => `CLUSTER writes "${table}" anew.`),
+      ...inStatements(step, name('^cluster (?:verbose )?<name>'), (table) => `CLUSTER rewrites "${table}".`),
       ...inClauses(
         step,
         /^set (?:logged|unlogged|tablespace|access method)\b/i,
-        ({ table, clause }) => `"${clause}" writes "${table}" anew.`,
+        ({ table, clause }) => `"${clause}" rewrites "${table}".`,
       ),
     ],
   },

@@ -76,7 +76,7 @@ export const typeRules: readonly LintRule[] = [
       name: 'time-without-zone',
       level: 'note',
       summary: 'A field has a date and time without a time zone.',
-      impact: 'A moment is stored as the wall clock of whoever wrote it, and read as another one elsewhere.',
+      impact: 'A moment is stored as the wall clock of the program that wrote it, and read as another one elsewhere.',
       fix: 'Use "timestamp", unless the wall clock is what is meant.',
     },
     /timestamp(?: ?\(\d\))?(?! ?(?:\(\d\) ?)?with time zone)(?!tz)\b/,
@@ -133,7 +133,7 @@ export const typeRules: readonly LintRule[] = [
       level: 'note',
       summary: 'A field is a time of day with a time zone.',
       impact: 'An offset without a date says nothing about summer time.',
-      fix: 'Use "timestamp", or "time" beside the name of a zone.',
+      fix: 'Use "timestamp", or "time" together with the name of a zone.',
     },
     /(?:timetz|time(?: ?\(\d\))? with time zone)\b/,
   ),
@@ -171,7 +171,7 @@ export const typeRules: readonly LintRule[] = [
     name: 'security-definer',
     level: 'error',
     summary: 'A function runs with the rights of its owner, and with the search path of its caller.',
-    impact: 'Whoever may create objects in a schema of the path can have the owner run their code.',
+    impact: 'A user who may create objects in a schema of the path can have the owner run their code.',
     fix: 'Add SET search_path = pg_catalog, <schema> to the function.',
     check: ({ operation, sql }) => {
       const texts =
