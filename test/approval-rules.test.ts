@@ -3,6 +3,7 @@ import { compileRules } from '../config/load/approval-rules.ts';
 import { assertConfig } from '../config/load/validate.ts';
 import { hasQuorum } from '../core/approval/apply-decision.ts';
 import { toApprovalRecord } from '../core/approval/public-view.ts';
+import { rulesForCall } from '../core/approval/rule.ts';
 import { withDecision } from '../core/approval/state.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
@@ -380,3 +381,19 @@ test('an edit is a vote for the call with these parameters: votes for other ones
     const { deciders, decidedBy } = await approvalsOf(app, request.requestId);
     assert.deepEqual([deciders?.map(({ id }) => id), decidedBy], [['bo', 'cy'], 'bo, cy']);
   }));
+
+test('a schema that is composed may have parameters that it does not list', () => {
+  const rules = compiled({ match: { tool: 'refund', where: { amount: { gt: 5 } } }, approve: [{ role: 'finance' }] });
+  const found = (schema: object, amount = 6) =>
+    rulesForCall(rules, { agentTag: 'payouts', tool: { tag: 'refund', schema } as never, parameters: { amount } });
+  for (const schema of [
+    { allOf: [{ properties: { amount: { type: 'number' } } }] },
+    { $ref: '#/$defs/refund' },
+    { properties: { amount: { type: 'number' } } },
+    { properties: {}, additionalProperties: true },
+  ]) {
+    assert.deepEqual(found(schema), { list: rules, at: 0 });
+    assert.deepEqual(found(schema, 5), { list: rules });
+  }
+  assert.ok('problem' in (found({ properties: { total: { type: 'number' } } }) ?? {}));
+});

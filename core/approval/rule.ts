@@ -100,7 +100,11 @@ export function rulesForCall(
   return { list, ...(found.at !== undefined && { at: found.at }) };
 }
 
+const COMPOSED = ['$ref', '$dynamicRef', 'allOf', 'anyOf', 'oneOf', 'if', 'patternProperties', 'dependentSchemas'];
+
 function hasParameter({ schema }: Tool, name: string): boolean {
+  // Such a schema may have parameters that it does not list.
+  if (COMPOSED.some((keyword) => Object.hasOwn(schema, keyword))) return true;
   const { properties } = schema;
   const isListed = typeof properties === 'object' && properties !== null && Object.hasOwn(properties, name);
   return isListed || (schema.additionalProperties !== undefined && schema.additionalProperties !== false);
