@@ -155,8 +155,15 @@ on(engines, 'native indexes and constraints of PostgreSQL hold for the rows that
   await applyAndRollBack((build) => build.createIndex('t', 'x', columns('data'), { native: first }));
   await applyAndRollBack((build) => build.createIndex('t', 'x', columns('email', 'gone'), { native: second }));
   const options = (native: string) => (build: Build) => build.createCollection('o', [id], { sqlOptions: { native } });
-  const advice = (await refused('schema_invalid', options('PARTITION BY RANGE (id)'))).next[0] ?? '';
-  await applyAndRollBack(options(/WITH .*\)/.exec(advice)?.[0] ?? ''));
+  const advice = (await refused('schema_invalid', options('TABLESPACE fast'))).next[0] ?? '';
+  for (const native of [
+    'PARTITION BY id',
+    'PARTITION BY RANGE (id); drop table t',
+    'PARTITION BY RANGE (id) INHERITS (t)',
+  ])
+    await refused('schema_invalid', options(native));
+  await applyAndRollBack(options(/WITH [^)]*\)/.exec(advice)?.[0] ?? ''));
+  await applyAndRollBack(options('partition by list (ID)'));
   await applyAndRollBack(options('with (autovacuum_enabled = false, fillfactor=70)'));
   await refused('field_in_use', (build) => build.renameField('t', 'email', 'mail'));
   await refused('field_in_use', (build) => build.dropField('t', 'gone', { was: { type: 'boolean' } }));

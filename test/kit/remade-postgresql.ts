@@ -274,9 +274,11 @@ export const POSTGRESQL_SAID: readonly string[] = [
   'sequence_int',
   'sequence_owned',
   'sequence_owned_key',
+  'sequence_owned_key_s',
   'sequence_shared',
   'sequence_shared_other',
   'serial_nullable',
   'serial_renamed',
+  'serial_renamed_old_id_seq',
   'shop_orders',
 ];

@@ -44,15 +44,15 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || ', which svc replaces by an identity that starts at 1'
-  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND a.attidentity = '' AND n.users = 1 AND (s.seqtypid <> a.atttypid
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || CASE WHEN k.is_other
+    THEN ', which svc replaces by an identity that starts at 1' ELSE ', which has another name in a new database' END
+  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq JOIN pg_class c ON c.oid = n.seq
+  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num CROSS JOIN LATERAL (SELECT s.seqtypid <> a.atttypid
     OR s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqmin <> 1 OR s.seqcache <> 1 OR s.seqcycle OR s.seqmax <> CASE s.seqtypid WHEN 'int2'::regtype
     THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END OR NOT EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass
-    AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum))
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || c.oid::regclass || ', which has another name in a new database'
-  FROM rel r JOIN sequences n ON n.rel = r.oid AND n.users = 1 JOIN pg_class c ON c.oid = n.seq JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num
-  WHERE ${IS_IDENTITY} AND octet_length(r.relname || '_' || a.attname || '_seq') <= 63 AND regexp_replace(c.relname, '_seq\\d*$', '_seq') <> r.relname || '_' || a.attname || '_seq'
+    AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum) AS is_other,
+    octet_length(r.relname || a.attname) <= 58 AND regexp_replace(c.relname, '_seq\\d*$', '_seq') <> r.relname || '_' || a.attname || '_seq' AS is_renamed) k
+  WHERE ${IS_IDENTITY} AND a.attidentity = '' AND n.users = 1 AND (k.is_other OR k.is_renamed)
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq

@@ -1,6 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { ConstraintDefinition, Operation } from '../../../../core/schema/operation.ts';
 import { expressionProblem } from './raw.ts';
+import { tokenize } from './tokens.ts';
 
 /** Throws `constraint_invalid` for options of a constraint that are not options. */
 export function assertNativeOptions(operation: Operation): void {
@@ -95,7 +96,18 @@ const PARAMETERS = /^WITH \([\w.]+ ?= ?[\w.-]+(?:, ?[\w.]+ ?= ?[\w.-]+)*\)$/i;
 
 function isPartitionKey(text: string): boolean {
   const key = /^PARTITION\s+BY\s+(?:RANGE|LIST|HASH)\s*(\(.*\))$/is.exec(text)?.[1];
-  return key !== undefined && expressionProblem(key) === undefined;
+  return key !== undefined && expressionProblem(key) === undefined && isOneList(key);
+}
+
+/** Whether the first parenthesis is closed by the last one. */
+function isOneList(text: string): boolean {
+  const words = [...tokenize(text)].map((token) => token.text);
+  let depth = 0;
+  const end = words.findIndex((word) => {
+    depth += word === '(' ? 1 : word === ')' ? -1 : 0;
+    return depth === 0;
+  });
+  return end === words.length - 1;
 }
 
 /** The storage parameters in an order and a spelling of their own: the catalog has those of who wrote them. */
