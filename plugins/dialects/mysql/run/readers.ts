@@ -1,6 +1,6 @@
 import type { PreflightFailure } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import { containsWord, escapeRegExp } from '../../../../core/match-text.ts';
+import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { nameInTable } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
@@ -131,7 +131,7 @@ function textReads({ text, table: own }: Reader, table: string, column: string |
       new RegExp(`\\b(new|old)\\s*\\.\\s*\`?${escapeRegExp(column.toLowerCase())}\`?(?![\\w$])`).test(text)
     );
   }
-  return containsWord(text, table) && (column === undefined || containsWord(text, column));
+  return lowerCaseContainsWord(text, table) && (column === undefined || lowerCaseContainsWord(text, column));
 }
 
 const USES: Readonly<Record<ReaderKind, string>> = {
@@ -151,7 +151,7 @@ function unusableError({ table, column, isRename }: Removal, { kind, name }: Rea
       why: `The server would keep the ${kind} as it is, and ${USES[kind]} would fail.`,
       next: [
         'If it is a file: change or remove it, and generate again.',
-        `Otherwise drop it before in a raw statement of the same migration, and create it again after: DROP ${kind.toUpperCase()} ${quoteIdentifier(name)}`,
+        `Otherwise drop it before, in a raw statement of the same migration or, for a rollback, by hand; create it again after: DROP ${kind.toUpperCase()} ${quoteIdentifier(name)}`,
       ],
       details: { [kind]: name },
     },

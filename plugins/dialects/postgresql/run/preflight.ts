@@ -1,6 +1,6 @@
 import type { PreflightFailure, PreflightReport } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import { containsWord, escapeRegExp } from '../../../../core/match-text.ts';
+import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
@@ -156,7 +156,7 @@ UNION SELECT f.i, 'field', c.relname || '.' || a.attname, 'generated field ' || 
 }
 
 interface Routine extends Reader {
-  /** Without string literals and comments. */
+  /** In lower case, without string literals and comments. */
   readonly text: string;
   /** The tables whose triggers call it. */
   readonly tables: readonly string[];
@@ -178,14 +178,16 @@ ORDER BY p.proname, p.oid`,
     key: `${String(kind)}/${String(name)}`,
     drop: `DROP ${String(kind).toUpperCase()} ${String(signature)}`,
     isText: true,
-    text: String(text).replace(/'(?:[^']|'')*'|\/\*.*?\*\/|--[^\n]*/gs, "''"),
+    text: String(text)
+      .toLowerCase()
+      .replace(/'(?:[^']|'')*'|\/\*.*?\*\/|--[^\n]*/gs, "''"),
     tables: (tables as readonly unknown[]).map(String),
   }));
 }
 
 /** A text that names the table and the column is taken for a reader; one that a trigger of the table calls, by NEW and OLD. */
 function routineReads({ text, tables }: Routine, { table, column }: Removal): boolean {
-  if (containsWord(text, table)) return column === undefined || containsWord(text, column);
+  if (lowerCaseContainsWord(text, table)) return column === undefined || lowerCaseContainsWord(text, column);
   if (column === undefined || !tables.includes(table)) return false;
   return new RegExp(`\\b(?:new|old)\\s*\\.\\s*"?${escapeRegExp(column)}"?(?![\\w$])`, 'i').test(text);
 }
@@ -201,7 +203,7 @@ function readError({ table, column, isRename }: Removal, { what, drop, isText }:
         : 'The server drops nothing that another object reads.',
       next: [
         'If it is a file: change or remove it, and generate again.',
-        `Otherwise drop it before in a raw statement of the same migration, and create it again after: ${drop}`,
+        `Otherwise drop it before, in a raw statement of the same migration or, for a rollback, by hand; create it again after: ${drop}`,
       ],
       details: { reader: what },
     },
