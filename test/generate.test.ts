@@ -184,11 +184,11 @@ test('generating a rename or a drop warns of objects that still name it', async 
   const unedited = async (tables: Declaration['tables'], options: Options) =>
     (await generateFrom(tables, { files, ...options })).flatMap((one) => one.unedited);
   assert.deepEqual(await unedited({ users: renamed }, { rename, objects: view('name') }), [
-    'view "v" names "users.name", which it renames: edit view/v.sql if it reads it',
+    'view "v" names "users.name", which it renames; if it reads it: edit view/v.sql, delete this migration and generate again',
   ]);
   assert.deepEqual(await unedited({ users: renamed }, { rename, objects: view('title') }), []);
   assert.deepEqual(await unedited({ people: users }, { rename: ['users:people'], objects: view('age') }), [
-    'view "v" names the table "users", which it renames: edit view/v.sql if it reads it',
+    'view "v" names the table "users", which it renames; if it reads it: edit view/v.sql, delete this migration and generate again',
   ]);
   assert.deepEqual(
     await unedited({ users: { id, name: 'string' } }, { drop: ['users.age'], objects: view('name') }),

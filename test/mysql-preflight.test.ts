@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { ErrorCode, SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
-import { migrate } from '../core/migration/migrate.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
@@ -213,6 +213,27 @@ for (const engine of committingEngines) {
       }
       await query(drop);
     }
+    // Moved aside, and created again with a text that is no longer valid.
+    const view = (column: string) => `CREATE VIEW seen AS SELECT ${column}, 'n' AS t FROM big`;
+    const trigger = (column: string) => `CREATE TRIGGER t BEFORE INSERT ON big FOR EACH ROW SET NEW.${column} = 1`;
+    const objects = migration('20260101_000002_objects')
+      .createObject('view', 'seen', view('n'))
+      .createObject('trigger', 'big.t', trigger('n'))
+      .build();
+    const aside = (after: string) =>
+      second()
+        .dropObject('trigger', 'big.t', { was: trigger('n') })
+        .dropObject('view', 'seen', { was: view('n') })
+        .renameField('big', 'n', 'm')
+        .createObject('view', 'seen', view(after))
+        .createObject('trigger', 'big.t', trigger('m'))
+        .build();
+    await migrate(adapter, all(objects));
+    const invalid = await expectError(migrate(adapter, all(objects, aside('n'))), 'collection_referenced');
+    assert.match(`${invalid.message} ${invalid.why}`, /view "seen" cannot be created again.*reads "big\.n".* renames/);
+    assert.equal(invalid.state, 'Nothing was changed.');
+    await migrate(adapter, all(objects, aside('m')));
+    await rollback(adapter, { count: 2 });
     // The run itself replaces it after the rename.
     const made = migration('20260101_000001_made').createObject('function', 'biggest', text('n')).build();
     await migrate(adapter, all(made));

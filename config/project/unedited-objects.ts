@@ -17,7 +17,7 @@ export function uneditedObjects(operations: readonly MigrationOperation[], objec
     const { table, field, change } = found;
     const what = field === undefined ? `the table "${table}"` : `"${table}.${field}"`;
     return [
-      `${object.kind} "${nameInTable(object)}" names ${what}, which it ${change}: edit ${objectKey(object)}.sql if it reads it`,
+      `${object.kind} "${nameInTable(object)}" names ${what}, which it ${change}; if it reads it: edit ${objectKey(object)}.sql, delete this migration and generate again`,
     ];
   });
 }

@@ -50,13 +50,35 @@ export async function findReaders(
       one.type === 'replaceObject' || one.type === 'dropObject' ? [`${one.kind}/${nameInTable(one)}`] : [],
     ),
   );
-  const readers = (await readReaders(exec)).filter(
+  const all = await readReaders(exec);
+  const readers = all.filter(
     ({ kind, name }) => !droppedObjects.has(`${kind}/${name}`) && !(kind !== 'view' && replaced.has(`${kind}/${name}`)),
   );
+  const createdAgain = unchangedCreations(operations);
   return removals.flatMap((removal): PreflightFailure[] => {
     const reader = readers.find((one) => reads(one, removal));
-    return reader ? [{ statement: removal.statement, error: unusableError(removal, reader) }] : [];
+    const again = all.flatMap((one): PreflightFailure[] => {
+      const statement = createdAgain.get(`${one.kind}/${one.name}`) ?? -1;
+      const isCertain = one.kind === 'view' || one.table === removal.table;
+      return statement > removal.statement && isCertain && reads(one, removal)
+        ? [{ statement, error: invalidTextError(removal, one) }]
+        : [];
+    });
+    return [...(reader ? [{ statement: removal.statement, error: unusableError(removal, reader) }] : []), ...again];
   });
+}
+
+/** The statements that create an object again with the text that it had before. */
+function unchangedCreations(operations: readonly MigrationOperation[]): ReadonlyMap<string, number> {
+  const dropped = new Map<string, string>();
+  const created = new Map<string, number>();
+  for (const [index, operation] of operations.entries()) {
+    if (operation.type !== 'dropObject' && operation.type !== 'createObject') continue;
+    const key = `${operation.kind}/${nameInTable(operation)}`;
+    if (operation.type === 'dropObject') dropped.set(key, operation.was);
+    else if (dropped.get(key) === operation.definition) created.set(key, index);
+  }
+  return created;
 }
 
 /** Without columns that the run adds: what reads one has it from another table, or is unusable already. */
@@ -132,6 +154,15 @@ function textReads({ text, table: own }: Reader, table: string, column: string |
     );
   }
   return lowerCaseContainsWord(text, table) && (column === undefined || lowerCaseContainsWord(text, column));
+}
+
+function invalidTextError({ table, column, isRename }: Removal, { kind, name }: Reader): SvcError {
+  const what = column === undefined ? `the table "${table}"` : `"${table}.${column}"`;
+  return new SvcError('collection_referenced', `The ${kind} "${name}" cannot be created again with its text.`, {
+    why: `It reads ${what}, which an earlier step ${isRename ? 'renames' : 'drops'}.`,
+    next: ['Edit its file, delete the migration file, which is not applied, and generate again.'],
+    details: { [kind]: name },
+  });
 }
 
 const USES: Readonly<Record<ReaderKind, string>> = {
