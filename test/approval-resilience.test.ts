@@ -2,10 +2,13 @@ import * as assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { callbackHandler } from '../config/sdk/callback/handler.ts';
 import { Svc } from '../config/sdk/index.ts';
+import { auditTrail } from '../core/approval/audit.ts';
 import { DETACH } from '../core/approval/call.ts';
 import { DeliveryFailed } from '../core/approval/channel.ts';
+import { listApprovals } from '../core/approval/list-approvals.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { newRequestId } from '../core/approval/request.ts';
+import type { ApprovalRow } from '../core/approval/schema.ts';
 import { ApprovalService } from '../core/approval/service.ts';
 import { SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
@@ -490,4 +493,34 @@ test('a tool does not fail because of what it logs', async () => {
     assert.match(messages[at]!, pattern);
   }
   await service.close();
+});
+
+test('whatever is stored in place of an approved request, the list, its details and the audit can be read', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
+  const gate = createGate(app, compileTestTools(new Bank().tool()));
+  const damages: readonly ((body: ApprovalRow['body']) => unknown)[] = [
+    () => [],
+    () => 'text',
+    (body) => ({ ...body, decision: { ...body.decision, at: 'yesterday' } }),
+    (body) => ({ ...body, timeoutMs: 1e300, validForMs: undefined }),
+    (body) => ({ ...body, waiters: [{}] }),
+    (body) => ({ ...body, sensitive: 'order' }),
+    (body) => ({ ...body, rules: { at: 0 } }),
+    (body) => ({ ...body, outcome: undefined }),
+    (body) => ({ ...body, parameters: undefined }),
+  ];
+  for (const damage of damages) {
+    const { request, outcome } = await startCall(gate, refund());
+    await approve(app, request);
+    await outcome;
+    const { record, version } = await readRow(app, request);
+    const damaged = { ...record, body: damage(record.body) as ApprovalRow['body'] };
+    assert.equal(await app.service.rows.replace(record.requestId, version, damaged), 'replaced');
+    const found = (await readRow(app, request)).record;
+    assert.deepEqual([found.body.tool, found.body.run], ['(damaged)', 'unknown'], damage.toString());
+  }
+  const { records } = await listApprovals(app.service, { status: 'approved' });
+  assert.equal(records.length, damages.length);
+  for await (const entry of auditTrail(app.service)) assert.ok(entry);
+  await app.service.close();
 });

@@ -34,21 +34,23 @@ const TEXTS = ['tool', 'toolDigest', 'digest', 'reason', 'timestamp'] as const s
 /** Whether a body has all that is read without a check. Its digest binds the rest. */
 function isReadable(body: unknown): boolean {
   if (!isPlainObject(body) || TEXTS.some((name) => typeof body[name] !== 'string')) return false;
-  const { run, parameters, events, decision, claim, outcome, sensitive, waiters, votes, rules, timeoutMs } = body;
+  const { run, parameters, events, decision, claim, outcome, sensitive, waiters, votes, rules } = body;
+  const { timeoutMs, validForMs = 0 } = body;
   return (
     RUNS.has(run) &&
     isPlainObject(parameters) &&
-    typeof timeoutMs === 'number' &&
+    isDuration(timeoutMs) &&
+    isDuration(validForMs) &&
     events !== undefined &&
     isOptionalList(events, isPlainObject) &&
-    isOptional(decision, ({ at, by }) => typeof at === 'string' && typeof by === 'string') &&
-    isOptional(claim, ({ token, leaseMs }) => typeof token === 'string' && typeof leaseMs === 'number') &&
-    isOptional(outcome, ({ status }) => typeof status === 'string') &&
+    isOptional(decision, ({ at, by }) => isMoment(at) && isText(by)) &&
+    isOptional(claim, ({ token, leaseMs }) => isText(token) && isDuration(leaseMs)) &&
+    isOptional(outcome, ({ status }) => isText(status)) &&
     (run !== 'claimed' || claim !== undefined) &&
     (run !== 'done' || outcome !== undefined) &&
     isOptional(rules, ({ list }) => list !== undefined && isOptionalList(list, isPlainObject)) &&
-    isOptionalList(sensitive) &&
-    isOptionalList(waiters) &&
+    isOptionalList(sensitive, isText) &&
+    isOptionalList(waiters, isText) &&
     isOptionalList(votes, isVote)
   );
 }
@@ -57,11 +59,21 @@ function isOptional(value: unknown, isValid: (value: Record<string, unknown>) =>
   return value === undefined || (isPlainObject(value) && isValid(value));
 }
 
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isMoment = (value: unknown): boolean => typeof value === 'string' && !Number.isNaN(Date.parse(value));
+
+/** More than any setting allows, and far from the end of what a Date can hold. */
+const MAX_DURATION_MS = 1e12;
+
+function isDuration(value: unknown): boolean {
+  return typeof value === 'number' && value >= 0 && value <= MAX_DURATION_MS;
+}
+
 function isVote(value: unknown): boolean {
   return isPlainObject(value) && isPlainObject(value.principal) && typeof value.principal.id === 'string';
 }
 
-function isOptionalList(value: unknown, isItem: (item: unknown) => boolean = () => true): boolean {
+function isOptionalList(value: unknown, isItem: (item: unknown) => boolean): boolean {
   return value === undefined || (Array.isArray(value) && value.every(isItem));
 }
 
