@@ -156,6 +156,7 @@ export const ${identifier} = (url: string): Broker =>
     /** One connection, which detects a server that no longer responds, and does not reconnect. */
     connect: async () => todo('connect: a connection to the url'),
     closed: (connection) => connection.closed,
+    // If the library has no heartbeats: ping: (connection) => connection.…, any question that the server answers.
     /** Resolves once the broker has stored the event; throws if no queue receives it. */
     publish: async (_connection, event, _signal) => todo(\`publish: \${event.name}, confirmed by the broker\`),
     /**
