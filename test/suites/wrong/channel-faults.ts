@@ -1,6 +1,6 @@
 import type { Svc } from '../../../config/sdk/index.ts';
 import type { Channel, Delivery } from '../../../core/approval/channel.ts';
-import { isSvcError } from '../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { Kernel } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
 import { slackInteractions } from '../../../examples/channel-slack/src/index.ts';
@@ -285,7 +285,14 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     fault: 'reveals sensitive parameters to the person who presses',
     detectedBy: [HIDDEN],
     failure: /a press showed a sensitive value/,
-    channel: decidingBy((svc) => ({ get: (requestId) => svc.approvals.get(requestId, { reveal: true }) })),
+    channel: decidingBy((svc) => ({
+      signal: (signal, options) =>
+        svc.agents.signal(signal, options).catch(async (error) => {
+          if (!isSvcError(error) || error.code !== 'approval_unseen') throw error;
+          const { parameters } = await svc.approvals.get(signal.payload.requestId, { reveal: true });
+          throw new SvcError(error.code, `${error.message} ${JSON.stringify(parameters)}`);
+        }),
+    })),
   },
   {
     fault: 'offers a button to approve shortened parameters',
@@ -372,15 +379,16 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     failure: /sees a decision that/,
     channel: decidingBy((svc) => {
       let presser: string | undefined;
+      let shown: 'approved' | 'rejected' = 'approved';
       return {
         async signal(signal, options) {
           presser = options?.actor;
           const { executionId = '', payload } = signal;
-          const status = signal.signal === 'approve' ? 'approved' : 'rejected';
-          const pressed = { requestId: payload.requestId, executionId, status, decidedAt: '' } as const;
+          shown = signal.signal === 'approve' ? 'approved' : 'rejected';
+          const pressed = { requestId: payload.requestId, executionId, status: shown, decidedAt: '' } as const;
           return svc.agents.signal(signal, options).catch(() => pressed);
         },
-        get: async (requestId) => withDecider(await svc.approvals.get(requestId), presser),
+        get: async (requestId) => withDecider({ ...(await svc.approvals.get(requestId)), status: shown }, presser),
       };
     }),
   },
