@@ -78,7 +78,10 @@ async function factsOfMysql(connection: Connection): Promise<Facts> {
     );
     found.set(
       String(t),
-      new Set([...text.split('\n').map((line) => line.replace(/,$/, '')), ...triggers.map(({ s }) => String(s))]),
+      new Set([
+        ...text.split('\n').map((line) => line.replace(/,$/, '')),
+        ...triggers.map(({ s }) => String(s).replace(/;$/, '')),
+      ]),
     );
   }
   return found;
