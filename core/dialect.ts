@@ -269,6 +269,8 @@ export interface Connection<Step = unknown> {
    * one, or a trigger that is lost when a change recreates the table. For people.
    */
   unsupportedObjects(): Promise<readonly UnsupportedObject[]>;
+  /** Both of all collections, for an engine that reads them from the same queries. */
+  introspectWhole?(): Promise<WholeCatalog>;
   /**
    * Remembers collections as described, which exist and were created by another program. `introspect` then returns what
    * the catalog does not contain, such as fields that no rule enforces. Called under the lock.
@@ -329,6 +331,12 @@ export interface UnsupportedObject {
   readonly name?: string;
   /** Completes "the table …", "the field …" or "the database …": `has the type money, which …`. */
   readonly what: string;
+}
+
+/** The results of `introspect` and `unsupportedObjects`. */
+export interface WholeCatalog {
+  readonly model: SchemaModel;
+  readonly unsupported: readonly UnsupportedObject[];
 }
 
 export interface LockOptions {

@@ -7,6 +7,7 @@ import type { Schema } from '../../config/project/schema-difference.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../config/project/schema-file.ts';
 import type { Connection, Dialect } from '../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
+import { introspectWhole } from '../../core/migration/drift.ts';
 import { readObjects } from '../../core/migration/objects.ts';
 import { nearest } from '../../core/nearest.ts';
 import { withoutPassword } from '../../core/url.ts';
@@ -167,12 +168,7 @@ export class SchemaReader {
 }
 
 async function schemaOf(connection: Connection): Promise<Schema> {
-  return {
-    model: await connection.introspect(),
-    objects: await readObjects(connection),
-    unsupported: await connection.unsupportedObjects(),
-    connection,
-  };
+  return { ...(await introspectWhole(connection)), objects: await readObjects(connection), connection };
 }
 
 /** The dialect that has URLs of this form: one that the project uses, or a built-in one. Throws `usage`. */

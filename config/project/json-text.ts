@@ -140,13 +140,13 @@ export function formatJson(value: unknown): string {
 }
 
 function format(value: unknown, indent: string, taken = 0): string {
-  const short = formatFlat(value);
-  if (indent.length + taken + short.length <= MAX_WIDTH && depth(value) <= 2) return short;
+  const short = formatFlat(value, MAX_WIDTH - indent.length - taken);
+  if (short !== undefined && depth(value) <= 2) return short;
   const inner = `${indent}  `;
   if (Array.isArray(value)) {
     return `[\n${value.map((item) => inner + format(item, inner)).join(',\n')}\n${indent}]`;
   }
-  if (typeof value !== 'object' || value === null) return short;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
   const lines = members.map(([key, member]) => {
     const name = `${JSON.stringify(key)}: `;
@@ -155,13 +155,23 @@ function format(value: unknown, indent: string, taken = 0): string {
   return `{\n${lines.join(',\n')}\n${indent}}`;
 }
 
-function formatFlat(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(formatFlat).join(', ')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  if (members.length === 0) return '{}';
-  return `{ ${members.map(([key, member]) => `${JSON.stringify(key)}: ${formatFlat(member)}`).join(', ')} }`;
+/** The value on one line; undefined if that is wider. */
+function formatFlat(value: unknown, width: number): string | undefined {
+  if (typeof value !== 'object' || value === null) return ifFits(JSON.stringify(value), width);
+  const isList = Array.isArray(value);
+  let text = '';
+  for (const [key, member] of Object.entries(value)) {
+    if (member === undefined && !isList) continue;
+    const name = `${text === '' ? '' : ', '}${isList ? '' : `${JSON.stringify(key)}: `}`;
+    const flat = formatFlat(member, width - text.length - name.length);
+    if (flat === undefined) return undefined;
+    text += name + flat;
+  }
+  if (isList) return ifFits(`[${text}]`, width);
+  return ifFits(text === '' ? '{}' : `{ ${text} }`, width);
 }
+
+const ifFits = (text: string, width: number): string | undefined => (text.length <= width ? text : undefined);
 
 /** Nesting of objects; arrays do not count. */
 function depth(value: unknown): number {

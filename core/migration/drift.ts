@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Connection, UnsupportedObject } from '../dialect.ts';
+import type { Connection, UnsupportedObject, WholeCatalog } from '../dialect.ts';
 import { describeDifferences } from '../schema/diff.ts';
 import type { Collection, SchemaModel } from '../schema/model.ts';
+
+/** The catalog, and what of it the model does not contain, in as few queries as the engine allows. */
+export const introspectWhole = async (connection: Connection): Promise<WholeCatalog> =>
+  (await connection.introspectWhole?.()) ?? {
+    model: await connection.introspect(),
+    unsupported: await connection.unsupportedObjects(),
+  };
 
 /** Repeated normalization reaches a fixed point after two or three rounds. */
 const MAX_ROUNDS = 4;

@@ -1,4 +1,5 @@
 import { SvcError } from '../errors.ts';
+import { isPlainObject } from '../json.ts';
 import {
   type ObjectShape,
   type Path,
@@ -36,10 +37,10 @@ export const CONSTRAINT_SHAPES: Readonly<Record<Constraint['type'], ObjectShape>
   check: { properties: { ...COMMON, columns: COLUMNS, expression: 'string' }, required: ['type', 'expression'] },
 };
 
+const TYPE_SHAPE: Shape = { properties: { type: COMMON.type }, required: ['type'] };
+
 export function constraintProblems(value: unknown, path: Path = []): Problem[] {
-  const type = shapeProblems(value, { properties: COMMON, required: ['type'] }, path).filter(
-    (problem) => problem.path.length === path.length || problem.path[path.length] === 'type',
-  );
+  const type = shapeProblems(isPlainObject(value) ? { type: value.type } : value, TYPE_SHAPE, path);
   if (type.length > 0) return type;
   return shapeProblems(value, CONSTRAINT_SHAPES[(value as ConstraintDefinition).type], path);
 }

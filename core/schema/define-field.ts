@@ -76,13 +76,13 @@ export function defineField(
   if (input.autoGenerate && type === 'string' && (input.length ?? 36) < 36) {
     throw invalid('A generated string is a UUID of 36 characters; "length" is too short.', ['length']);
   }
-  if (input.default === undefined || input.default === null) return field;
+  if (input.default === undefined || input.default === null) return remembered(field);
   if (input.autoGenerate) throw invalid('A generated field cannot have a default.', ['default']);
   const normalized = normalizeDefault(input.default, field);
   if ('problem' in normalized) {
     throw invalid(`The default ${JSON.stringify(input.default)} is not valid: ${normalized.problem}.`, ['default']);
   }
-  return { ...field, default: normalized.value };
+  return remembered({ ...field, default: normalized.value });
 }
 
 type InvalidField = (why: string, path: Path) => SvcError;
@@ -162,13 +162,30 @@ function itemType(input: string, field: string, invalid: InvalidField): FieldTyp
 /** The shortest definition of the field. */
 export function toFieldDefinition(field: Field): NamedFieldDefinition {
   const { required, items, default: value, ...rest } = field;
-  return {
+  const definition = Object.freeze({
     ...rest,
     ...(required && !field.primaryKey && { required }),
     ...(items !== undefined && items !== 'string' && { items }),
     // `$expression` is JSON as well.
     ...(value !== undefined && { default: value as Json }),
-  };
+  });
+  if (validFields.has(field)) validDefinitions.set(definition, field);
+  return definition;
+}
+
+/** What `defineField` returned, and what was made of it: the fields of a large schema would be validated five times. */
+const validFields = new WeakSet<Field>();
+const validDefinitions = new WeakMap<NamedFieldDefinition, Field>();
+
+function remembered(field: Field): Field {
+  validFields.add(field);
+  return field;
+}
+
+/** The same as `defineField`, without validating a definition of `toFieldDefinition` again. */
+export function defineNamedField(named: NamedFieldDefinition, table: string): Field {
+  const { name, ...definition } = named;
+  return validDefinitions.get(named) ?? defineField(name, definition, table);
 }
 
 const CLEARABLE = ['length', 'precision', 'scale', 'enumValues', 'items', 'native'] as const;

@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 import { defineConstraint } from './constraint.ts';
-import { defineField, toFieldDefinition } from './define-field.ts';
+import { defineNamedField, toFieldDefinition } from './define-field.ts';
 import { fieldOf } from './find-or-throw.ts';
 import { assertPrimaryKey } from './keys.ts';
 import type { Collection, Field, Index } from './model.ts';
@@ -26,7 +26,8 @@ export function defineCollection(operation: Omit<CreateCollection, 'type'>): Col
   const { name, options = {} } = operation;
   const fields = new Map<string, Field>();
   const input = options.timestamps ? [...operation.fields, ...TIMESTAMP_FIELDS] : operation.fields;
-  for (const [index, { name: fieldName, ...definition }] of input.entries()) {
+  for (const [index, named] of input.entries()) {
+    const { name: fieldName } = named;
     if (fields.has(fieldName)) {
       throw new SvcError('field_exists', `The table "${name}" has the field "${fieldName}" twice.`, {
         ...(index >= operation.fields.length && { why: 'The option "timestamps" adds it.' }),
@@ -34,7 +35,7 @@ export function defineCollection(operation: Omit<CreateCollection, 'type'>): Col
         details: { path: ['fields', Math.min(index, operation.fields.length - 1)] },
       });
     }
-    fields.set(fieldName, defineField(fieldName, definition, name));
+    fields.set(fieldName, defineNamedField(named, name));
   }
   const created = { name, fields, indexes: new Map(), constraints: new Map(), options: tableOptions(options) };
   if (!operation.primaryKey) return created;

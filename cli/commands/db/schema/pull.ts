@@ -14,7 +14,7 @@ import { readSchemaFile, SCHEMA_FILE, schemaEntry, schemaFileWith } from '../../
 import { replaceFile, writeNewFiles } from '../../../../config/project/write-files.ts';
 import type { Connection, Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { drift, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
+import { drift, introspectWhole, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
 import { History } from '../../../../core/migration/history.ts';
 import { readObjects, withServerTexts } from '../../../../core/migration/objects.ts';
 import {
@@ -72,22 +72,20 @@ export default class Pull extends DatabaseCommand {
       files.map(({ migration }) => migration),
       target.dialect.name,
     );
-    const { found, rawMade } = withoutRawMade(
-      await connection.introspect(),
-      await connection.normalize(model),
-      findRaw,
-    );
+    const catalog = await introspectWhole(connection);
+    const { found, rawMade } = withoutRawMade(catalog.model, await connection.normalize(model), findRaw);
     const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
-    const objects = await connection.unsupportedObjects();
     const { declaration, leftOut, kept, warnings } = await declarableSchema({
       dialect: target.dialect,
       found,
       files: model,
-      unsupported: objects,
+      unsupported: catalog.unsupported,
       isUnchanged: async ({ name }) =>
         drifted.length === 0 || (await this.#isUnchanged(connection, name, model, found)),
     });
-    const unsupported = objects.filter(({ collection }) => collection === undefined || !leftOut.includes(collection));
+    const unsupported = catalog.unsupported.filter(
+      ({ collection }) => collection === undefined || !leftOut.includes(collection),
+    );
     const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);

@@ -1,4 +1,4 @@
-import type { Connection } from '../../../../core/dialect.ts';
+import type { Connection, WholeCatalog } from '../../../../core/dialect.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import { Mutex } from '../../shared/mutex.ts';
 import { recordStore } from '../../sql/record-store.ts';
@@ -64,6 +64,11 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     withSvcErrors(async () =>
       introspectTables(traits, await readCatalog(session.exec, traits, collections), defaultCollation),
     );
+  const introspectWhole = async (): Promise<WholeCatalog> => {
+    const { model, unsupported } = await read();
+    const others = await withSvcErrors(() => readUnsupportedObjects(session.exec));
+    return { model, unsupported: [...unsupported, ...others] };
+  };
   return {
     server: `${variant.title} ${version.join('.')}`,
     run: (segments, epoch, tookMs, observer) =>
@@ -83,10 +88,8 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     permissionProbes: PERMISSION_PROBES,
     referenceProbe,
     introspect: async (collections) => (await read(collections)).model,
-    async unsupportedObjects() {
-      const { unsupported } = await read();
-      return [...unsupported, ...(await withSvcErrors(() => readUnsupportedObjects(session.exec)))];
-    },
+    unsupportedObjects: async () => (await introspectWhole()).unsupported,
+    introspectWhole,
     objects: () => withSvcErrors(() => readObjects(session)),
     normalizeObjects: (objects) => withSvcErrors(() => normalizeObjects(session, objects)),
     normalize: (model) =>

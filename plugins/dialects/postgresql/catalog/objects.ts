@@ -5,6 +5,7 @@ import { quoteLiteral } from '../compile/literal.ts';
 import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
+import { catalogRows } from './catalog-rows.ts';
 import { TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 
 /** Names of the schema are not qualified in the texts, so that they can be created in any. */
@@ -116,7 +117,7 @@ async function normalizeIndexes(exec: ExecSql, view: string, rest: string): Prom
 }
 
 async function objectsIn(exec: ExecSql, schema: string): Promise<DatabaseObject[]> {
-  const rows = await rowsOf(exec, query(schema));
+  const rows = await catalogRows(exec, query(schema));
   return rows.map(({ kind, name, definition }) => ({
     kind: String(kind),
     name: String(name),

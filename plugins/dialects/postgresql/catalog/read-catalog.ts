@@ -1,5 +1,6 @@
-import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { catalogRows } from './catalog-rows.ts';
 
 export interface CatalogTable {
   readonly name: string;
@@ -92,7 +93,7 @@ export async function readCatalog(
 ): Promise<CatalogTable[]> {
   if (tables?.length === 0) return [];
   const named = tables ? `AND c.relname IN (${tables.map(quoteLiteral).join(', ')})` : '';
-  const rows = await rowsOf(exec, query(schema, home, named));
+  const rows = await catalogRows(exec, query(schema, home, named));
   return rows.map((row) => ({
     name: String(row.name),
     unlogged: row.persistence === 'u',

@@ -1,12 +1,13 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
-import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { catalogRows } from './catalog-rows.ts';
 import { IS_IDENTITY } from './objects.ts';
 import { IS_INHERITED } from './read-catalog.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
-  const rows = await rowsOf(exec, query(schema));
+  const rows = await catalogRows(exec, query(schema));
   return rows.map(({ collection, field, what }) => ({
     ...(typeof collection === 'string' && { collection }),
     ...(typeof field === 'string' && { field }),

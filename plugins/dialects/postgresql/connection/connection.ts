@@ -1,4 +1,4 @@
-import type { Connection } from '../../../../core/dialect.ts';
+import type { Connection, WholeCatalog } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { metaTable } from '../../../../core/migration/history-table.ts';
 import { convertingErrors } from '../../shared/errors.ts';
@@ -63,6 +63,11 @@ export async function createConnection({
     restoreSettings: restoreAll,
     introspect: async (exec, collections) => (await readTables(collections, exec)).model,
   };
+  const introspectWhole = async (): Promise<WholeCatalog> => {
+    const { model, unsupportedObjects } = await readTables();
+    const others = await withSvcErrors(() => readUnsupportedObjects(session.exec, name));
+    return { model, unsupported: [...unsupportedObjects, ...others] };
+  };
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
     ...(settings.schema !== undefined && {
@@ -82,10 +87,8 @@ export async function createConnection({
     permissionProbes: permissionProbes(schema, name),
     referenceProbe: (references) => referenceProbe(schema, references),
     introspect: async (collections) => (await readTables(collections)).model,
-    async unsupportedObjects() {
-      const { unsupportedObjects } = await readTables();
-      return [...unsupportedObjects, ...(await withSvcErrors(() => readUnsupportedObjects(session.exec, name)))];
-    },
+    unsupportedObjects: async () => (await introspectWhole()).unsupported,
+    introspectWhole,
     objects: () => withSvcErrors(() => readObjects(session, name)),
     normalizeObjects: (found) => withSvcErrors(() => normalizeObjects(session, name, found)),
     normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model), name)),
