@@ -13,5 +13,5 @@ try {
   const value = await jobs[job as FileJob](() => openWhenFree(openDatabase, path), first, second);
   process.send?.({ value });
 } catch (error) {
-  process.send?.({ error: describeTestError(error) });
+  process.send?.({ error: describeTestError(error) }, () => process.exit());
 }

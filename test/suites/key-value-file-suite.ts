@@ -41,21 +41,28 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
     const onPath = (
       name: string,
       promise: string,
-      body: (path: string, open: () => Promise<KeyValueFile>) => Promise<void>,
+      body: (path: string, open: () => Promise<KeyValueFile>, start: StartJob) => Promise<void>,
     ): void => {
       const runCase = async () => {
+        const started: StartedJob[] = [];
+        const start: StartJob = (job, ...args) => {
+          const process = startJob(moduleUrl(engine.module), path, job, args);
+          started.push(process);
+          return process;
+        };
         const folder = await mkdtemp(join(tmpdir(), 'svc-key-value-'));
         const path = join(folder, 'test.db');
         try {
-          await body(path, () => openWhenFree(engine.open, path));
+          // A driver that cannot open a file at all fails now: later, an error may be that of a file in use.
+          await (await engine.open(path)).close();
+          await body(path, () => openWhenFree(engine.open, path), start);
         } finally {
+          await Promise.all(started.map(({ kill }) => kill()));
           await rm(folder, { recursive: true, force: true });
         }
       };
       declare(name, runCase, { promise, timeoutMs: PROCESSES_MS });
     };
-    const start = (path: string, job: FileJob, ...args: readonly string[]) =>
-      startJob(moduleUrl(engine.module), path, job, args);
     const on = (
       name: string,
       promise: string,
@@ -150,8 +157,8 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
     onPath(
       'a killed process leaves every write of a transaction, or none',
       'When `transaction` has returned, its writes survive the death of the process. A process that dies earlier, in `work` or while its writes are stored, leaves all of them or none.',
-      async (path, open) => {
-        const first = start(path, 'fill', 'before');
+      async (_path, open, start) => {
+        const first = start('fill', 'before');
         const commitMs = Number(await first.result);
         await first.kill();
         const found = async () => {
@@ -165,7 +172,7 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
           return [...values].map(([text, count]) => `${count} × ${text}`);
         };
         const all = (text: string) => `${FILLED_KEYS.length} × ${text}`;
-        const process = start(path, 'fill', 'dying', 'dies');
+        const process = start('fill', 'dying', 'dies');
         await process.ended;
         assert.deepEqual(await found(), [all('before')], 'the process was killed halfway through `work`');
         // Between a moment that was too early and one that was too late is one in which a transaction is stored in part, if there is one.
@@ -173,7 +180,7 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
         let [early, late] = [0, 2 * commitMs];
         for (let round = 0; round < KILLS; round++) {
           const [next, afterMs] = [`round-${round}`, (early + late) / 2];
-          const process = start(path, 'fill', next);
+          const process = start('fill', next);
           await process.reported;
           await wait(afterMs);
           await process.kill();
@@ -189,14 +196,12 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
     onPath(
       'a transaction excludes those of other processes',
       'While `work` runs, no other process writes: what it has read is still true when it writes. The other process waits, or cannot open the file.',
-      async (path, open) => {
-        await (await open()).close();
+      async (path, open, start) => {
         const done = `${path}.done`;
-        const slow = start(path, 'addSlowly', done);
+        const slow = start('addSlowly', done);
         await slow.reported;
-        const other = start(path, 'add', done);
+        const other = start('add', done);
         await Promise.all([slow.result, other.result]);
-        await Promise.all([slow.kill(), other.kill()]);
         const file = await open();
         assert.equal(file.get(COUNTER), '2', 'two processes each added one to 0');
         await file.close();
@@ -204,6 +209,9 @@ export function keyValueFileSuite(test: TestFunction, engine: KeyValueFileUnderT
     );
   });
 }
+
+type StartedJob = ReturnType<typeof startJob>;
+type StartJob = (job: FileJob, ...args: readonly string[]) => StartedJob;
 
 /** Another process, which opens the file and does one job with it. */
 function startJob(module: string, path: string, job: FileJob, args: readonly string[]) {
