@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
+import { processWide } from '../process-wide.ts';
 import { type Path, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { normalizeDefault } from './literal.ts';
 import { FIELD_TYPES, type Field, type FieldType, type FieldTypeName, fieldType } from './model.ts';
@@ -169,23 +170,25 @@ export function toFieldDefinition(field: Field): NamedFieldDefinition {
     // `$expression` is JSON as well.
     ...(value !== undefined && { default: value as Json }),
   });
-  if (validFields.has(field)) validDefinitions.set(definition, field);
+  if (valid.fields.has(field)) valid.definitions.set(definition, field);
   return definition;
 }
 
 /** What `defineField` returned, and what was made of it: the fields of a large schema would be validated five times. */
-const validFields = new WeakSet<Field>();
-const validDefinitions = new WeakMap<NamedFieldDefinition, Field>();
+const valid = processWide('valid-fields', () => ({
+  fields: new WeakSet<Field>(),
+  definitions: new WeakMap<NamedFieldDefinition, Field>(),
+}));
 
 function remembered(field: Field): Field {
-  validFields.add(field);
+  valid.fields.add(field);
   return field;
 }
 
 /** The same as `defineField`, without validating a definition of `toFieldDefinition` again. */
 export function defineNamedField(named: NamedFieldDefinition, table: string): Field {
   const { name, ...definition } = named;
-  return validDefinitions.get(named) ?? defineField(name, definition, table);
+  return valid.definitions.get(named) ?? defineField(name, definition, table);
 }
 
 const CLEARABLE = ['length', 'precision', 'scale', 'enumValues', 'items', 'native'] as const;
