@@ -1,7 +1,10 @@
 import * as assert from 'node:assert/strict';
 import { unavailable as cassandraMissing, freshKeyspace } from './kit/cassandra.ts';
+import { freshPrefix } from './kit/dynamodb.ts';
 import { freshMongo, missing as mongoMissing } from './kit/mongodb.ts';
+import { unavailable as dynamodbMissing, ownDynamodb } from './kit/own-dynamodb.ts';
 import { cassandraFacts, grownKeyspace } from './kit/remade-cassandra.ts';
+import { dynamoFacts, grownDynamo } from './kit/remade-dynamodb.ts';
 import { grownMongo, mongoFacts } from './kit/remade-mongodb.ts';
 import { type Facts, remakeFrom } from './kit/remake-files.ts';
 import { test } from './kit/test.ts';
@@ -51,5 +54,18 @@ function remakes<T extends { readonly url: string; drop(): Promise<void> }>(
   );
 }
 
+async function dynamodb(): Promise<Pair<ReturnType<typeof freshPrefix>>> {
+  const server = await ownDynamodb();
+  const { port } = server;
+  const from = await grownDynamo(port);
+  const to = freshPrefix(port);
+  const end = async () => {
+    await to.drop();
+    await server.kill();
+  };
+  return { from, to: { ...to, drop: end }, facts: (database) => dynamoFacts(port, database) };
+}
+
 remakes('cassandra', cassandraMissing, cassandra);
 remakes('mongodb', mongoMissing, mongodb);
+remakes('dynamodb', dynamodbMissing(), dynamodb);

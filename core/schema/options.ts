@@ -95,15 +95,24 @@ export interface DynamoOptions {
     readonly partitionKey: DynamoKey;
     readonly sortKey?: DynamoKey;
     readonly projection?: string;
+    /** With the projection INCLUDE. */
+    readonly nonKeyAttributes?: readonly string[];
+    /** Of a provisioned table: those of the table without it. */
+    readonly readCapacityUnits?: number;
+    readonly writeCapacityUnits?: number;
   }[];
   readonly localSecondaryIndexes?: readonly {
     readonly name: string;
     readonly sortKey: DynamoKey;
     readonly projection?: string;
+    readonly nonKeyAttributes?: readonly string[];
   }[];
   readonly streamEnabled?: boolean;
   readonly streamViewType?: string;
   readonly ttlAttribute?: string;
+  readonly tableClass?: string;
+  /** DynamoDB then refuses to delete the table. */
+  readonly deletionProtectionEnabled?: boolean;
 }
 
 /** Engine-specific options of an index. */
@@ -173,19 +182,29 @@ const ENGINE_OPTIONS: Readonly<Record<Exclude<keyof CreateOptions, 'timestamps'>
       writeCapacityUnits: 'number',
       globalSecondaryIndexes: {
         list: {
-          properties: { name: 'string', partitionKey: DYNAMO_KEY, sortKey: DYNAMO_KEY, projection: 'string' },
+          properties: {
+            name: 'string',
+            partitionKey: DYNAMO_KEY,
+            sortKey: DYNAMO_KEY,
+            projection: 'string',
+            nonKeyAttributes: NAMES,
+            readCapacityUnits: 'number',
+            writeCapacityUnits: 'number',
+          },
           required: ['name', 'partitionKey'],
         },
       },
       localSecondaryIndexes: {
         list: {
-          properties: { name: 'string', sortKey: DYNAMO_KEY, projection: 'string' },
+          properties: { name: 'string', sortKey: DYNAMO_KEY, projection: 'string', nonKeyAttributes: NAMES },
           required: ['name', 'sortKey'],
         },
       },
       streamEnabled: 'boolean',
       streamViewType: 'string',
       ttlAttribute: 'string',
+      tableClass: 'string',
+      deletionProtectionEnabled: 'boolean',
     },
   },
   cassandraOptions: {

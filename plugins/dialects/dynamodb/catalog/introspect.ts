@@ -5,6 +5,7 @@ import type { DynamoKey, DynamoOptions } from '../../../../core/schema/options.t
 import { isSystemTable, logicalName } from '../compile/names.ts';
 import { FIELD_TYPE_OF_KEY, keyType } from '../compile/types.ts';
 import type { DynamoClient } from '../connection/client.ts';
+import { errorName } from '../connection/errors.ts';
 import type { StateTable } from '../connection/state-table.ts';
 import { describeTable, describeTimeToLive } from '../connection/wait-for-table.ts';
 import { readEntries } from './registry.ts';
@@ -46,8 +47,12 @@ export async function introspect(
   for (const [name, { table, ttl }] of found) {
     const entry = entries.get(name);
     if (entry?.creating) continue;
-    const known = entry?.collection ?? { name, fields: new Map(), indexes: new Map(), options: {} };
-    model.set(name, normalCollection(shapeOfTable(table, ttl), known));
+    const shape = shapeOfTable(table, ttl);
+    const unknown = { name, fields: new Map(), indexes: new Map(), options: {} };
+    model.set(
+      name,
+      entry ? normalCollection(shape, entry.collection) : normalCollection(shape, unknown, new Set(OPTIONAL)),
+    );
   }
   return model;
 }
@@ -88,23 +93,47 @@ const isLegalTableName = (name: string): boolean => /^[a-zA-Z0-9_.-]{1,190}$/.te
 export async function unsupportedObjects(client: DynamoClient, state: StateTable): Promise<UnsupportedObject[]> {
   const names = await listTables(client);
   const [found, entries] = await Promise.all([describeAll(client, names), readEntries(client, state, names)]);
-  return [...found].flatMap(([collection, { table }]) => {
-    const what: string[] = [];
+  const others = await Promise.all([...found.values()].map(({ table }) => propertiesOutside(client, table)));
+  return [...found].flatMap(([collection, { table }], at) => {
+    const what: string[] = [...(others[at] ?? [])];
     if (!entries.has(collection))
       what.push('has attributes outside its keys, which DynamoDB does not list: declare them');
-    for (const index of [...(table.GlobalSecondaryIndexes ?? []), ...(table.LocalSecondaryIndexes ?? [])]) {
-      if (index.Projection?.ProjectionType === 'INCLUDE') {
-        what.push(`has an index "${index.IndexName}" that projects some attributes by name (INCLUDE)`);
-      }
-    }
+    const known = entries.get(collection)?.collection.options;
+    const named = known ? declaredProperties(known) : new Set(OPTIONAL);
+    const shape = shapeOfTable(table, undefined);
+    for (const { name, capacity } of named.has('capacity') ? [] : shape.globals)
+      if (capacity) what.push(`has the index "${name}" with a capacity of its own, which no migration sets`);
     if (table.SSEDescription) what.push('is encrypted with its own key');
-    if (table.DeletionProtectionEnabled) what.push('is protected against deletion');
-    if (table.TableClassSummary?.TableClass === 'STANDARD_INFREQUENT_ACCESS') what.push('is of the class STANDARD_IA');
+    if (shape.isProtected && !named.has('deletionProtectionEnabled'))
+      what.push('is protected against deletion, which no migration sets');
+    if (shape.tableClass !== undefined && !named.has('tableClass'))
+      what.push(`is of the class ${shape.tableClass}, which no migration sets`);
     if (table.Replicas?.length)
       what.push(`has replicas in ${table.Replicas.map(({ RegionName }) => RegionName).join(', ')}`);
     if (table.OnDemandThroughput) what.push('has a limit on its on-demand throughput');
     return what.map((one) => ({ collection, what: one }));
   });
+}
+
+/** What DescribeTable does not have. A user may not be allowed to read it. */
+async function propertiesOutside(client: DynamoClient, table: TableDescription): Promise<string[]> {
+  const [backups, tags] = await Promise.allSettled([
+    client.send('DescribeContinuousBackups', { TableName: table.TableName }),
+    client.send('ListTagsOfResource', { ResourceArn: table.TableArn }),
+  ]);
+  const recovery =
+    backups.status === 'fulfilled' &&
+    backups.value.ContinuousBackupsDescription?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus;
+  const keys = tags.status === 'fulfilled' ? (tags.value.Tags ?? []).map(({ Key }) => Key) : [];
+  // DynamoDB Local has no such operation, and therefore none of them.
+  const isUnread = (read: PromiseSettledResult<unknown>) =>
+    read.status === 'rejected' && errorName(read.reason) !== 'UnknownOperationException';
+  return [
+    ...(recovery === 'ENABLED' ? ['has point-in-time recovery, which svc does not enable'] : []),
+    ...(keys.length > 0 ? [`has the tags ${keys.join(', ')}, which svc does not set`] : []),
+    ...(isUnread(backups) ? ['has perhaps point-in-time recovery, which could not be read'] : []),
+    ...(isUnread(tags) ? ['has perhaps tags, which could not be read'] : []),
+  ];
 }
 
 /** The parts of a collection that come from the model or the registry, in addition to the table's shape. */
@@ -117,10 +146,29 @@ export function normalize(model: SchemaModel): SchemaModel {
   );
 }
 
+/** Properties that people also change by hand: they are compared where the options name them. */
+const OPTIONAL = ['tableClass', 'deletionProtectionEnabled', 'capacity'] as const;
+type OptionalProperty = (typeof OPTIONAL)[number];
+
+function declaredProperties({ dynamoOptions = {} }: Collection['options']): ReadonlySet<OptionalProperty> {
+  const hasCapacity = dynamoOptions.globalSecondaryIndexes?.some(({ readCapacityUnits: units }) => units !== undefined);
+  return new Set<OptionalProperty>([
+    ...(dynamoOptions.tableClass === undefined ? [] : ['tableClass' as const]),
+    ...(dynamoOptions.deletionProtectionEnabled === undefined ? [] : ['deletionProtectionEnabled' as const]),
+    ...(hasCapacity ? ['capacity' as const] : []),
+  ]);
+}
+
 /** The same collection for the same table, independent of how its options were written: keys explicit, indexes sorted. */
-function normalCollection(shape: TableShape, known: KnownCollection): Collection {
+function normalCollection(
+  shape: TableShape,
+  known: KnownCollection,
+  named = declaredProperties(known.options),
+): Collection {
   const declared = new Set((known.options.dynamoOptions?.globalSecondaryIndexes ?? []).map(({ name }) => name));
-  const isIndex = ({ name, projection }: IndexShape) => projection === 'ALL' && !declared.has(name);
+  const capacityOf = (index: IndexShape) => (named.has('capacity') ? index.capacity : undefined);
+  const isIndex = (index: IndexShape) =>
+    index.projection === 'ALL' && !declared.has(index.name) && capacityOf(index) === undefined;
   const globals = shape.globals.filter((index) => !isIndex(index));
   const options: DynamoOptions = {
     partitionKey: keyOption(shape.partition),
@@ -128,22 +176,30 @@ function normalCollection(shape: TableShape, known: KnownCollection): Collection
     ...(shape.billing !== ON_DEMAND && { billingMode: shape.billing }),
     ...(shape.capacity && { readCapacityUnits: shape.capacity.read, writeCapacityUnits: shape.capacity.write }),
     ...(globals.length > 0 && {
-      globalSecondaryIndexes: globals.map(({ name, partition, sort, projection }) => ({
-        name,
-        partitionKey: keyOption(partition),
-        ...(sort && { sortKey: keyOption(sort) }),
-        projection,
-      })),
+      globalSecondaryIndexes: globals.map((index) => {
+        const capacity = capacityOf(index);
+        return {
+          name: index.name,
+          partitionKey: keyOption(index.partition),
+          ...(index.sort && { sortKey: keyOption(index.sort) }),
+          projection: index.projection,
+          ...(index.included && { nonKeyAttributes: index.included }),
+          ...(capacity && { readCapacityUnits: capacity.read, writeCapacityUnits: capacity.write }),
+        };
+      }),
     }),
     ...(shape.locals.length > 0 && {
-      localSecondaryIndexes: shape.locals.map(({ name, sort, projection }) => ({
+      localSecondaryIndexes: shape.locals.map(({ name, sort, projection, included }) => ({
         name,
         sortKey: keyOption(sort),
         projection,
+        ...(included && { nonKeyAttributes: included }),
       })),
     }),
     ...(shape.stream !== undefined && { streamEnabled: true, streamViewType: shape.stream }),
     ...(shape.ttl !== undefined && { ttlAttribute: shape.ttl }),
+    ...(named.has('tableClass') && shape.tableClass !== undefined && { tableClass: shape.tableClass }),
+    ...(named.has('deletionProtectionEnabled') && shape.isProtected && { deletionProtectionEnabled: true }),
   };
   return {
     name: known.name,
@@ -161,10 +217,12 @@ function indexOf({ name, partition, sort }: IndexShape): Index {
 }
 
 /** Flags key fields. A key that is not in the registry, or with another type, becomes a field of the attribute's type. */
-function fieldsOf({ partition, sort, globals, locals }: TableShape, known: KnownCollection): Map<string, Field> {
+function fieldsOf({ partition, sort, globals, locals, ttl }: TableShape, known: KnownCollection): Map<string, Field> {
   const key = new Set([partition.name, ...(sort ? [sort.name] : [])]);
   const fields = new Map<string, Field>();
   for (const [name, { primaryKey: _, ...field }] of known.fields) fields.set(name, field);
+  // The time to live is a number of whole seconds.
+  if (ttl !== undefined && !fields.has(ttl)) fields.set(ttl, { name: ttl, type: 'bigint' });
   const indexed = [...globals, ...locals].flatMap((index) => [index.partition, index.sort]);
   for (const attribute of [partition, sort, ...indexed]) {
     if (!attribute) continue;

@@ -14,6 +14,15 @@ export interface IndexShape {
   readonly partition: KeyAttribute;
   readonly sort?: KeyAttribute;
   readonly projection: string;
+  /** The attributes of the projection INCLUDE, sorted. */
+  readonly included?: readonly string[];
+  /** Where it is not that of the table. */
+  readonly capacity?: Capacity;
+}
+
+interface Capacity {
+  readonly read: number;
+  readonly write: number;
 }
 
 /** The properties of a table that DynamoDB itself stores. Fields outside keys are only in the registry. */
@@ -22,14 +31,18 @@ export interface TableShape {
   readonly sort?: KeyAttribute;
   readonly billing: string;
   /** Of a provisioned table and of each of its global indexes. */
-  readonly capacity?: { readonly read: number; readonly write: number };
+  readonly capacity?: Capacity;
   readonly globals: readonly IndexShape[];
   readonly locals: readonly (IndexShape & { readonly sort: KeyAttribute })[];
   readonly stream?: string;
   /** The time-to-live attribute. */
   readonly ttl?: string;
+  /** Only of a table that is of another class than the standard one. */
+  readonly tableClass?: string;
+  readonly isProtected?: true;
 }
 
+const STANDARD = 'STANDARD';
 export const ON_DEMAND = 'PAY_PER_REQUEST';
 const DEFAULT_STREAM_VIEW = 'NEW_AND_OLD_IMAGES';
 const DEFAULT_PROJECTION = 'ALL';
@@ -43,6 +56,8 @@ export function shapeOfCollection(collection: Collection): TableShape {
     partition: optionKey(collection, index.partitionKey, `the index "${index.name}"`),
     ...(index.sortKey && { sort: optionKey(collection, index.sortKey, `the index "${index.name}"`) }),
     projection: index.projection ?? DEFAULT_PROJECTION,
+    ...includedOf(index.nonKeyAttributes),
+    ...ownCapacity(index.readCapacityUnits, index.writeCapacityUnits, options),
   }));
   return {
     partition,
@@ -62,11 +77,26 @@ export function shapeOfCollection(collection: Collection): TableShape {
         partition,
         sort: optionKey(collection, index.sortKey, `the index "${index.name}"`),
         projection: index.projection ?? DEFAULT_PROJECTION,
+        ...includedOf(index.nonKeyAttributes),
       })),
     ),
     ...(options.streamEnabled && { stream: options.streamViewType ?? DEFAULT_STREAM_VIEW }),
     ...(options.ttlAttribute !== undefined && { ttl: options.ttlAttribute }),
+    ...(options.tableClass !== undefined && options.tableClass !== STANDARD && { tableClass: options.tableClass }),
+    ...(options.deletionProtectionEnabled && { isProtected: true }),
   };
+}
+
+const includedOf = (names: readonly string[] | undefined): Pick<IndexShape, 'included'> =>
+  names && names.length > 0 ? { included: [...names].sort() } : {};
+
+function ownCapacity(
+  read: number | undefined,
+  write: number | undefined,
+  { readCapacityUnits, writeCapacityUnits }: Pick<DynamoOptions, 'readCapacityUnits' | 'writeCapacityUnits'>,
+): Pick<IndexShape, 'capacity'> {
+  if (read === undefined || write === undefined) return {};
+  return read === readCapacityUnits && write === writeCapacityUnits ? {} : { capacity: { read, write } };
 }
 
 /** An index of the model is a global index that projects all attributes. */
@@ -165,6 +195,9 @@ export function shapeOfTable(table: TableDescription, ttl: TimeToLiveDescription
     const name = schema?.find(({ KeyType }) => KeyType === kind)?.AttributeName;
     return name === undefined ? undefined : { name, type: (types.get(name) ?? 'S') as KeyType };
   };
+  // DescribeTable omits the billing mode of a provisioned table.
+  const billing = table.BillingModeSummary?.BillingMode ?? 'PROVISIONED';
+  const { ReadCapacityUnits: read = 0, WriteCapacityUnits: write = 0 } = table.ProvisionedThroughput ?? {};
   const index = (one: NonNullable<TableDescription['GlobalSecondaryIndexes']>[number]): IndexShape => {
     const sort = key(one.KeySchema, 'RANGE');
     return {
@@ -172,12 +205,16 @@ export function shapeOfTable(table: TableDescription, ttl: TimeToLiveDescription
       partition: key(one.KeySchema, 'HASH') ?? { name: '', type: 'S' },
       ...(sort && { sort }),
       projection: one.Projection?.ProjectionType ?? DEFAULT_PROJECTION,
+      ...includedOf(one.Projection?.NonKeyAttributes),
+      ...(billing === 'PROVISIONED' &&
+        ownCapacity(one.ProvisionedThroughput?.ReadCapacityUnits, one.ProvisionedThroughput?.WriteCapacityUnits, {
+          readCapacityUnits: read,
+          writeCapacityUnits: write,
+        })),
     };
   };
   const sort = key(table.KeySchema, 'RANGE');
-  // DescribeTable omits the billing mode of a provisioned table.
-  const billing = table.BillingModeSummary?.BillingMode ?? 'PROVISIONED';
-  const { ReadCapacityUnits: read = 0, WriteCapacityUnits: write = 0 } = table.ProvisionedThroughput ?? {};
+  const tableClass = table.TableClassSummary?.TableClass;
   const enabled = ttl?.TimeToLiveStatus === 'ENABLED' || ttl?.TimeToLiveStatus === 'ENABLING';
   return {
     partition: key(table.KeySchema, 'HASH') ?? { name: '', type: 'S' },
@@ -194,6 +231,8 @@ export function shapeOfTable(table: TableDescription, ttl: TimeToLiveDescription
       stream: table.StreamSpecification.StreamViewType ?? DEFAULT_STREAM_VIEW,
     }),
     ...(enabled && ttl?.AttributeName !== undefined && { ttl: ttl.AttributeName }),
+    ...(tableClass !== undefined && tableClass !== STANDARD && { tableClass }),
+    ...(table.DeletionProtectionEnabled && { isProtected: true }),
   };
 }
 
@@ -218,7 +257,8 @@ function sortByName<T extends { readonly name: string }>(list: readonly T[]): T[
 
 const BILLING_MODES = [ON_DEMAND, 'PROVISIONED'];
 const STREAM_VIEWS = ['KEYS_ONLY', 'NEW_IMAGE', 'OLD_IMAGE', 'NEW_AND_OLD_IMAGES'];
-const PROJECTIONS = ['ALL', 'KEYS_ONLY'];
+const PROJECTIONS = ['ALL', 'KEYS_ONLY', 'INCLUDE'];
+const TABLE_CLASSES = [STANDARD, 'STANDARD_INFREQUENT_ACCESS'];
 const TTL_TYPES = ['integer', 'bigint', 'timestamp'];
 export const MAX_GLOBAL_INDEXES = 20;
 const MAX_LOCAL_INDEXES = 5;
@@ -241,6 +281,7 @@ export function assertTableOptions({ name: table, fields, options }: Collection)
   const { globalSecondaryIndexes: globals = [], localSecondaryIndexes: locals = [] } = dynamoOptions;
   assertOneOf('billingMode', billingMode, BILLING_MODES);
   assertOneOf('streamViewType', streamViewType, STREAM_VIEWS);
+  assertOneOf('tableClass', dynamoOptions.tableClass, TABLE_CLASSES);
   if (streamViewType !== undefined && !streamEnabled) {
     throw invalidOption('streamViewType', 'A streamViewType needs a stream.', 'Add streamEnabled: true.');
   }
@@ -256,6 +297,13 @@ export function assertTableOptions({ name: table, fields, options }: Collection)
   const taken = new Set<string>();
   for (const index of [...globals, ...locals]) {
     assertOneOf('projection', index.projection, PROJECTIONS);
+    const includes = (index.nonKeyAttributes ?? []).length > 0;
+    if (includes !== (index.projection === 'INCLUDE'))
+      throw invalidOption(
+        'projection',
+        `The index "${index.name}" has the projection INCLUDE without nonKeyAttributes, or these without it.`,
+        'Give both, or neither.',
+      );
     if (taken.has(index.name))
       throw invalidOption('globalSecondaryIndexes', `Two indexes have the name "${index.name}".`, 'Rename one.');
     taken.add(index.name);
@@ -265,6 +313,16 @@ export function assertTableOptions({ name: table, fields, options }: Collection)
       globals.length > MAX_GLOBAL_INDEXES ? 'globalSecondaryIndexes' : 'localSecondaryIndexes',
       `A table has at most ${MAX_GLOBAL_INDEXES} global and ${MAX_LOCAL_INDEXES} local indexes.`,
       'Remove the indexes that no query uses.',
+    );
+  }
+  for (const { name, readCapacityUnits: read, writeCapacityUnits: write } of globals) {
+    if (read === undefined && write === undefined) continue;
+    if (billingMode === 'PROVISIONED' && [read, write].every((units) => Number.isInteger(units) && (units ?? 0) > 0))
+      continue;
+    throw invalidOption(
+      'globalSecondaryIndexes',
+      `The capacity of the index "${name}" is not two whole numbers of at least 1 with the billing mode PROVISIONED.`,
+      'Give readCapacityUnits and writeCapacityUnits, or leave both out.',
     );
   }
   const hasSortKey =

@@ -14,9 +14,11 @@ interface Actions {
   BatchGetItem: [Sdk.BatchGetItemCommandInput, Sdk.BatchGetItemCommandOutput];
   CreateTable: [Sdk.CreateTableCommandInput, Sdk.CreateTableCommandOutput];
   DeleteTable: [Sdk.DeleteTableCommandInput, Sdk.DeleteTableCommandOutput];
+  DescribeContinuousBackups: [Sdk.DescribeContinuousBackupsCommandInput, Sdk.DescribeContinuousBackupsCommandOutput];
   DescribeTable: [Sdk.DescribeTableCommandInput, Sdk.DescribeTableCommandOutput];
   DescribeTimeToLive: [Sdk.DescribeTimeToLiveCommandInput, Sdk.DescribeTimeToLiveCommandOutput];
   GetItem: [Sdk.GetItemCommandInput, Sdk.GetItemCommandOutput];
+  ListTagsOfResource: [Sdk.ListTagsOfResourceCommandInput, Sdk.ListTagsOfResourceCommandOutput];
   ListTables: [Sdk.ListTablesCommandInput, Sdk.ListTablesCommandOutput];
   Query: [Sdk.QueryCommandInput, Sdk.QueryCommandOutput];
   Scan: [Sdk.ScanCommandInput, Sdk.ScanCommandOutput];

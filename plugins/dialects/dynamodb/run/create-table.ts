@@ -104,8 +104,12 @@ function createTableInput(name: string, shape: TableShape): Input<'CreateTable'>
     KeySchema: keySchema(shape),
     BillingMode: shape.billing === ON_DEMAND ? 'PAY_PER_REQUEST' : 'PROVISIONED',
     ...throughput(capacity),
-    ...(globals.length > 0 && { GlobalSecondaryIndexes: globals.map((index) => indexInput(index, capacity)) }),
+    ...(globals.length > 0 && {
+      GlobalSecondaryIndexes: globals.map((index) => indexInput(index, index.capacity ?? capacity)),
+    }),
     ...(locals.length > 0 && { LocalSecondaryIndexes: locals.map((index) => indexInput(index, undefined)) }),
+    ...(shape.tableClass !== undefined && { TableClass: shape.tableClass as 'STANDARD' }),
+    ...(shape.isProtected && { DeletionProtectionEnabled: true }),
     ...(stream !== undefined && {
       StreamSpecification: { StreamEnabled: true, StreamViewType: stream as 'NEW_AND_OLD_IMAGES' },
     }),
@@ -117,7 +121,10 @@ export function indexInput(index: IndexShape, capacity: TableShape['capacity']) 
   return {
     IndexName: index.name,
     KeySchema: keySchema(index),
-    Projection: { ProjectionType: index.projection as 'ALL' },
+    Projection: {
+      ProjectionType: index.projection as 'ALL',
+      ...(index.included && { NonKeyAttributes: [...index.included] }),
+    },
     ...throughput(capacity),
   };
 }
