@@ -253,6 +253,7 @@ cross join lateral (
       from pg_depend p join pg_sequence s on s.seqrelid = p.objid where p.refobjid = r.oid and p.refobjsubid = a.attnum and p.deptype in ('a', 'i') and p.classid = 'pg_class'::regclass))
     from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum where a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
   union all select concat_ws(' ', 'constraint', k.conname, pg_get_constraintdef(k.oid), k.conislocal, k.coninhcount, obj_description(k.oid, 'pg_constraint')) from pg_constraint k where k.conrelid = r.oid and k.contype <> 'n'
+    and not (k.contype = 'f' and k.conparentid <> 0)
   union all select concat_ws(' ', 'index', pg_get_indexdef(i.indexrelid), i.indisclustered, i.indisvalid, obj_description(i.indexrelid, 'pg_class')) from pg_index i where i.indrelid = r.oid
   union all select concat_ws(' ', 'trigger', pg_get_triggerdef(t.oid)) from pg_trigger t where t.tgrelid = r.oid and not t.tgisinternal
   union all select concat_ws(' ', 'rule', pg_get_ruledef(w.oid)) from pg_rewrite w where w.ev_class = r.oid
