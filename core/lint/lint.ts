@@ -1,8 +1,9 @@
 import { isSvcError } from '../errors.ts';
+import { affectedCollections } from '../migration/affected-collections.ts';
 import type { Migration } from '../migration/migration.ts';
 import { MigrationReplay } from '../migration/replay.ts';
 import { isObjectOperation } from '../schema/database-object.ts';
-import type { SchemaModel } from '../schema/model.ts';
+import type { Collection, SchemaModel } from '../schema/model.ts';
 import type { MigrationOperation } from '../schema/operation.ts';
 import type { LintLevel, LintRule, LintStep } from './rule.ts';
 import { createdTables, sqlStatements } from './sql-text.ts';
@@ -51,7 +52,7 @@ export const MANY_ROWS = 10_000;
 
 /** Checks migrations in the order of their tags. Uses no database. */
 export function lint(migrations: readonly Migration[], options: LintOptions): LintReport {
-  const replay = new MigrationReplay(options.dialect);
+  const replay = new LintReplay(options.dialect);
   const formerNames = new Map<string, string>();
   const findings: LintFinding[] = [];
   const ignored: IgnoredFinding[] = [];
@@ -79,7 +80,7 @@ export function lint(migrations: readonly Migration[], options: LintOptions): Li
 
 function lintMigration(
   migration: Migration,
-  replay: MigrationReplay,
+  replay: LintReplay,
   options: LintOptions,
   /** The names before the reported migrations, by the present ones; undefined if the migration is only read. */
   formerNames: Map<string, string> | undefined,
@@ -88,8 +89,7 @@ function lintMigration(
   const created = new Set<string>();
   const found: LintFinding[] = [];
   for (const [index, operation] of migration.up.entries()) {
-    const before: SchemaModel = new Map(formerNames ? replay.model : []);
-    applyTo(replay, operation, `${migration.tag} up[${index}]`);
+    replay.apply(operation, `${migration.tag} up[${index}]`);
     for (const table of tablesCreatedBy(operation)) created.add(table);
     if (!formerNames) continue;
     const step: LintStep = {
@@ -97,9 +97,11 @@ function lintMigration(
       transactionalDdl,
       migration,
       operation,
-      earlier: migration.up.slice(0, index),
-      before,
-      after: replay.model,
+      get earlier() {
+        return migration.up.slice(0, index);
+      },
+      before: replay.before,
+      after: replay.after,
       sql: operation.type === 'raw' && operation.dialect === dialect ? sqlStatements(operation.statement) : [],
       isNew: (table) => created.has(table),
     };
@@ -128,11 +130,56 @@ function lintMigration(
   return found;
 }
 
-function applyTo(replay: MigrationReplay, operation: MigrationOperation, where: string): void {
-  try {
-    replay.apply(operation);
-  } catch (error) {
-    throw isSvcError(error) ? error.with({ where }) : error;
+/** The schema before and after the last operation. Copying all tables for each would take too long for thousands. */
+class LintReplay {
+  readonly #replay: MigrationReplay;
+  readonly #before = new Map<string, Collection>();
+  #changed: readonly string[] | 'all' = [];
+
+  constructor(dialect: string) {
+    this.#replay = new MigrationReplay(dialect);
+  }
+
+  get before(): SchemaModel {
+    return this.#before;
+  }
+
+  get after(): SchemaModel {
+    return this.#replay.model;
+  }
+
+  apply(operation: MigrationOperation, where: string): void {
+    this.#catchUp();
+    this.#changed = changedTables(operation);
+    try {
+      this.#replay.apply(operation);
+    } catch (error) {
+      throw isSvcError(error) ? error.with({ where }) : error;
+    }
+  }
+
+  /** Brings `before` to the state after the operation before. */
+  #catchUp(): void {
+    const { model } = this.#replay;
+    if (this.#changed === 'all') this.#before.clear();
+    for (const name of this.#changed === 'all' ? model.keys() : this.#changed) {
+      const table = model.get(name);
+      if (table) this.#before.set(name, table);
+      else this.#before.delete(name);
+    }
+  }
+}
+
+/** The tables that an operation may change: a renamed or dropped one also changes those that reference it. */
+function changedTables(operation: MigrationOperation): readonly string[] | 'all' {
+  switch (operation.type) {
+    case 'renameCollection':
+    case 'dropCollection':
+    case 'renameField':
+    case 'raw':
+      return 'all';
+    default:
+      return affectedCollections(operation);
   }
 }
 

@@ -339,6 +339,7 @@ export const lockRules: readonly LintRule[] = [
     fix: 'Change the rows in a migration of its own, or with db.update, which works in batches.',
     scalesWithRows: true,
     check: (step) => {
+      if (step.sql.length === 0) return [];
       const locked = new Set(step.earlier.flatMap((one) => ('collection' in one ? [one.collection] : [])));
       return matching(step.sql, name('^(?:update (?:only )?|delete from (?:only )?|insert into )<name>')).flatMap(
         ({ table, text }) =>

@@ -11,6 +11,7 @@ function typeRule(
   types: RegExp,
   isType: (field: Field) => boolean = () => false,
 ): LintRule {
+  const native = new RegExp(`^(?:${types.source})`, 'i');
   const column = new RegExp(
     `^(?:add (?:column )?(?:if not exists )?)?(?!constraint |primary |unique |foreign |check )\\S+ (${types.source})`,
     'i',
@@ -19,7 +20,7 @@ function typeRule(
     ...rule,
     check: (step) => [
       ...definedFields(step).flatMap(({ table, field }) =>
-        isType(field) || new RegExp(`^(?:${types.source})`, 'i').test(field.native ?? '')
+        isType(field) || native.test(field.native ?? '')
           ? [{ table: table.name, message: `"${table.name}.${field.name}" is ${field.native ?? field.type}.` }]
           : [],
       ),
@@ -56,15 +57,17 @@ export const typeRules: readonly LintRule[] = [
           type === 'unique' || type === 'primaryKey' ? [columns] : [],
         ),
         ...[...table.indexes.values()].map(({ columns }) => columns.map(({ name }) => name)),
-        ...migration.up.flatMap((one) =>
-          one.type === 'createIndex' && one.collection === collection ? [one.columns.map(({ name }) => name)] : [],
-        ),
       ];
-      const isIndexed = keys.some(
-        (columns) =>
-          new Set(columns.slice(0, constraint.columns.length)).size === constraint.columns.length &&
-          constraint.columns.every((name) => columns.slice(0, constraint.columns.length).includes(name)),
-      );
+      const begins = (columns: readonly string[]): boolean => {
+        const first = new Set(columns.slice(0, constraint.columns.length));
+        return first.size === constraint.columns.length && constraint.columns.every((name) => first.has(name));
+      };
+      const isIndexed =
+        keys.some(begins) ||
+        migration.up.some(
+          (one) =>
+            one.type === 'createIndex' && one.collection === collection && begins(one.columns.map(({ name }) => name)),
+        );
       return isIndexed
         ? []
         : [{ table: collection, message: `"${constraint.columns.join(', ')}" of "${collection}" has no index.` }];
