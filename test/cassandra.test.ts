@@ -29,14 +29,14 @@ else
       enum: 'Cassandra enforces nothing but the primary key',
       length: 'Cassandra enforces nothing but the primary key',
     },
-    addUnsupportedObject: async (connection, collection) =>
-      void (await connection.query(`ALTER TABLE ${quote(collection)} ADD labels map<text, text>`)),
     read: (connection, collection) => connection.query(`SELECT * FROM ${quote(collection)}`),
     raw: (collection) => ({
       statement: `INSERT INTO ${quote(collection)} (id) VALUES (7)`,
       check: `SELECT id FROM ${quote(collection)} WHERE id = 7`,
     }),
     skip: {
+      'what a model cannot express is listed':
+        'what is left is for the server to allow: masks are off by default, and the class of a trigger is a file on each node',
       'a watcher is notified of the records that notifyOn selects':
         'Cassandra has no change notifications: callers poll',
     },

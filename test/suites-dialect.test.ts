@@ -69,7 +69,7 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'counts epochs in the process': ['two processes that compete for the lock hold it in turn', /deep/],
   'writes the history in another transaction': [
     'after a kill before or during any call, the next process finishes the migrations',
-    /killed during call \d+: migration_failed/,
+    /killed during call \d+: (?:migration_failed|collection_exists)/,
   ],
   'stores the records of a segment one by one': [
     'the record writes of a segment are stored together, or none of them',

@@ -72,11 +72,15 @@ export const dynamodbSyntax: Omit<DialectUnderTest, 'name' | 'dialect' | 'module
     }
   },
   async addUnsupportedObject(connection, collection) {
+    const [capacity, more] = [5, 7].map((units) => ({ ReadCapacityUnits: units, WriteCapacityUnits: units }));
     const index = {
       IndexName: 'some',
       KeySchema: [{ AttributeName: 'n', KeyType: 'HASH' }],
-      Projection: { ProjectionType: 'INCLUDE', NonKeyAttributes: ['other'] },
+      Projection: { ProjectionType: 'ALL' },
+      ProvisionedThroughput: more,
     };
+    const provisioned = { TableName: collection, BillingMode: 'PROVISIONED', ProvisionedThroughput: capacity };
+    await connection.query(JSON.stringify({ UpdateTable: provisioned }));
     const table = { TableName: collection, AttributeDefinitions: [{ AttributeName: 'n', AttributeType: 'N' }] };
     await connection.query(
       JSON.stringify({ UpdateTable: { ...table, GlobalSecondaryIndexUpdates: [{ Create: index }] } }),

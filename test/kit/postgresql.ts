@@ -66,6 +66,8 @@ export const postgresqlUnderTest: DialectUnderTest = {
   dialect: postgresql,
   module: new URL('../../plugins/dialects/postgresql/dialect.ts', import.meta.url),
   createDatabase: freshDatabase,
-  addUnsupportedObject: async (connection, table) =>
-    void (await connection.query(`ALTER TABLE ${quoteIdentifier(table)} REPLICA IDENTITY FULL`)),
+  async addUnsupportedObject(connection, table) {
+    await connection.query('CREATE COLLATION odd FROM "C"');
+    await connection.query(`ALTER TABLE ${quoteIdentifier(table)} ADD COLUMN label text COLLATE odd`);
+  },
 };
