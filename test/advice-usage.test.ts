@@ -13,7 +13,6 @@ test('commands of other tools, groups and unknown options lead to a command', as
   const meant: Readonly<Record<string, string>> = {
     'db status': 'db migrate status',
     'db rollback': 'db migrate rollback',
-    'db schema diff': 'db schema check',
   };
   for (const [typed, command] of Object.entries(meant)) {
     const suggestion = advised(await run(...typed.split(' ')), 'Did you mean "svc <…>"?');

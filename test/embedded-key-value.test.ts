@@ -170,7 +170,7 @@ test('a file that cannot be opened is a failed connection, also if the dialect r
   for (const [file, options, why] of [
     [path, {}, /^A part of the path is a file/],
     [path, { readOnly: true }, /^A part of the path is a file/],
-    [join(path, '../..'), {}, /^The path is a folder/],
+    [join(path, '../..'), {}, /^It is a folder/],
     [broken, {}, /deserialize/],
   ] as const) {
     await assert.rejects(dialect.connect(`file-store://${file}`, options), (error) => {

@@ -72,8 +72,8 @@ export const mongoDialect: Omit<DialectUnderTest, 'name' | 'dialect' | 'module' 
     length: 'a validator of MongoDB counts no characters',
   },
   async addUnsupportedObject(connection, collection) {
-    const index = { key: { n: 1 }, name: 'some', partialFilterExpression: { n: { $gt: 0 } } };
-    await command(connection, { createIndexes: collection, indexes: [index] });
+    const validator = { $jsonSchema: { bsonType: 'object', properties: { label: { maxLength: 3 } } } };
+    await command(connection, { collMod: collection, validator });
   },
   read: (connection, collection) => command(connection, { find: collection, batchSize: 1000 }),
   raw: (collection) => ({
