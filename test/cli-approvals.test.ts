@@ -270,7 +270,10 @@ test('without a terminal, approving needs --yes and the review token of what was
 
 test('the script of the documentation approves what it showed', async ({ refund }, shop) => {
   const { request, outcome } = await refund();
-  const block = docsBlocks().find(({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh');
+  const block = docsBlocks().find(
+    ({ page, language, text }) =>
+      page === 'docs/reference/approvals.md' && language === 'sh' && text.includes('--review-token'),
+  );
   assert.ok(block);
   const script = `set -e\nsvc() { ${command.map(shellQuote).join(' ')} "$@"; }\n${block.text}`;
   const options = { cwd: shop.root, env: cleanEnv({ ID: request.requestId }) };
