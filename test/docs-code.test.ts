@@ -55,7 +55,8 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     /use-(the-ai-sdk|openai-agents|langchain)\.md$/.test(page) && language === 'ts',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
   'schema-diff.test.ts': ({ page, language }) => page === 'docs/reference/commands.md' && language === 'sh',
-  'cli-approvals.test.ts': ({ page, language }) => page === 'docs/reference/approvals.md' && language === 'sh',
+  'cli-approvals.test.ts': ({ page, language, text }) =>
+    page === 'docs/reference/approvals.md' && language === 'sh' && text.includes('--review-token'),
 };
 const isRunElsewhere = (block: DocsBlock) => Object.values(RUN_BY).some((runs) => runs(block));
 const at = ({ page, line }: DocsBlock): string => `${page}:${line}`;
