@@ -20,6 +20,7 @@ export type {
   TableCopy,
   UnsupportedObject,
   UpdateJob,
+  WholeCatalog,
 } from '../../core/dialect.ts';
 export {
   anyDefinition,
