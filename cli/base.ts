@@ -34,6 +34,8 @@ const ONLY_FLAGS = /^(?: --[a-z-]+)*(?= {2,}|$)/;
 /** `@svc/sdk` in user modules. */
 export const loadSdk = () => import('../config/sdk/index.ts');
 
+const loadApprover = async () => (await import('../config/sdk/plan-approver.ts')).CallPlanApprover;
+
 /** Has the common options of all commands, and prints results and errors. Commands implement `run`. */
 export abstract class SvcCommand extends Command<SvcContext> {
   /** What the command does after the first Ctrl-C or SIGTERM. */
@@ -82,6 +84,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
           ...(this.env !== undefined && { env: this.env }),
         },
         loadSdk,
+        loadApprover,
       ),
     );
     return this.#runtime;

@@ -60,11 +60,15 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   approval_expired: 2,
   approval_parameters_invalid: 2,
   approval_unseen: 2,
+  approval_stale: 2,
+  agent_needs_approval: 2,
+  agent_may_not_decide: 2,
   decision_invalid: 2,
   parameters_too_large: 2,
   token_invalid: 2,
   token_unknown: 2,
   declined: 3,
+  approval_rejected: 3,
   pending: 4,
   migration_edited: 5,
   migration_missing: 5,
@@ -74,9 +78,11 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   lock_timeout: 7,
   database_in_use: 7,
   destructive: 8,
-  // 9: nothing has to be changed: the same command may succeed later
-  table_locked: 9,
-  locks_exhausted: 9,
+  // 9: people have to decide first
+  approval_pending: 9,
+  // 10: nothing has to be changed: the same command may succeed later
+  table_locked: 10,
+  locks_exhausted: 10,
   interrupted: 130,
 };
 

@@ -37,3 +37,13 @@ export function parseAge(flag: string, text: string, unchanged = 'Nothing was re
     state: unchanged,
   });
 }
+
+const WAIT_UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Parses `30s`, `30m`, `8h` or `2d`; returns milliseconds. Throws `usage`. */
+export function parseWait(flag: string, text: string): number {
+  const [, count, unit = ''] = /^(\d{1,5})([smhd])$/.exec(text) ?? [];
+  const size = WAIT_UNITS[unit];
+  if (count !== undefined && size !== undefined) return Number(count) * size;
+  throw usageError(flag, text, 'a duration such as 30s, 30m, 8h or 2d');
+}

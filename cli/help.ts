@@ -165,6 +165,7 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   '--since': '<date>',
   '--status': '<status>',
   '--to': '<tag>',
+  '--wait': '<duration>',
 };
 
 /** clipanion writes an option with an argument as `-n,--count #0`. */

@@ -44,8 +44,25 @@ export interface DatabaseConfig {
 export interface EnvironmentConfig {
   /** Commands that change a database of this environment need `--yes`. */
   readonly protected?: boolean;
+  /** AI agents may destroy data and decide requests here. Default: true for `dev` and `test`, else false. */
+  readonly local?: boolean;
   /** Levels in this environment, instead of those of the configuration. */
   readonly lint?: LintLevels;
+  /** Migrations of this environment wait for people. Needs `approvals.store`. @experimental */
+  readonly approval?: MigrationApprovalConfig;
+}
+
+/** Which plans wait for approval, and whose. @experimental */
+export interface MigrationApprovalConfig {
+  /**
+   * `destructive` (default): plans with a statement that destroys data. `lossy`: also those that a rollback does not take
+   * back completely. `always`: every plan. A decision about a migration that stopped halfway always waits.
+   */
+  readonly when?: 'destructive' | 'lossy' | 'always';
+  /** A role of `approvals.roles`: one verified person of it decides. */
+  readonly role: string;
+  /** The time to decide, and after it the time to run, such as `30m`, `4h` or `2d`; default `8h`. */
+  readonly timeout?: string;
 }
 
 export interface LintLevels {

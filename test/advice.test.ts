@@ -28,6 +28,14 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'npx svc doctor',
   ],
   'cli-lint.test.ts': ['--format <…>'],
+  'cli-plan-approval.test.ts': [
+    'svc approvals show <…>    for those who decide',
+    'Run the command again once it is approved, or wait for the decision: --wait 30m',
+    'Change the migration. Or ask again, for the same plan: --ask-again',
+    'Run it in parts: svc db migrate --to <tag>',
+    'If everybody may change it: environments: { <…>: { local: true } }',
+  ],
+  'plan-approval.test.ts': ["Set environments.<…>.approval: { role: '…' }, and the role in approvals.roles."],
   'cli-people.test.ts': [
     'svc people token list    lists the tokens',
     'svc people token create <id> --expires 90d    creates one',

@@ -6,6 +6,7 @@ import { isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { isPlainObject, type Json, readExactJson, tryParseJson } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
 import { nearest } from '../../core/nearest.ts';
+import { assertNoAgentDecides } from '../agent.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { columnsOf } from '../output.ts';
 import { canPrompt, choose } from '../prompt.ts';
@@ -32,6 +33,7 @@ export async function submitDecision(
   requestId: string,
   decision: DecisionInput,
 ): Promise<CommandResult> {
+  assertNoAgentDecides(await command.runtime());
   const { approve, reason, override, modifiedParams, reviewToken } = decision;
   const { SVC_TOKEN: token } = process.env;
   const result: SignalResult = await approvals

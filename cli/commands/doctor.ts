@@ -3,6 +3,7 @@ import type { Runtime } from '../../config/load/runtime.ts';
 import { requireCallbackKey } from '../../config/sdk/callback/token.ts';
 import { errorMessage } from '../../core/errors.ts';
 import manifest from '../../package.json' with { type: 'json' };
+import { agentMarker, isLocal } from '../agent.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { type Check, checkDatabase, tryCheck } from '../db/doctor-checks.ts';
 import { oneLine } from '../output.ts';
@@ -33,6 +34,8 @@ export default class Doctor extends SvcCommand {
     if (runtime) {
       add({ name: 'configuration', result: 'ok', message: runtime.file ?? 'in code' });
       add(envCheck(runtime));
+      const agent = agentCheck(runtime);
+      if (agent) add(agent);
       const plugins = await tryCheck('plugins', () => runtime.plugins(), add);
       if (plugins)
         add({ name: 'plugins', result: 'ok', message: plugins.map(({ name }) => name).join(', ') || 'none' });
@@ -88,6 +91,14 @@ function nodeCheck(): Check {
   return enough
     ? { name: 'node', result: 'ok', message: process.versions.node }
     : { name: 'node', result: 'fail', message: process.versions.node, next: [`Install Node ${needed} or later.`] };
+}
+
+/** What an AI agent that runs the command line may not do; undefined if none does. */
+function agentCheck(runtime: Runtime): Check | undefined {
+  const marker = agentMarker();
+  if (marker === undefined) return undefined;
+  const rest = isLocal(runtime) ? 'the environment is local' : 'it may not destroy data or decide requests here';
+  return { name: 'agent', result: 'ok', message: `${marker} is set: an AI agent runs svc; ${rest}` };
 }
 
 function envCheck({ env, envFrom, protectedEnv, product }: Runtime): Check {

@@ -1,9 +1,11 @@
 import { Option } from 'clipanion';
 import type { MigrationFile } from '../../config/project/migration-files.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
+import type { AskOptions } from '../../core/migration/plan-approver.ts';
 import type { Target } from '../../core/migration/target.ts';
+import { assertNoAgent, restrictedAgent } from '../agent.ts';
 import { loadSdk, SvcCommand } from '../base.ts';
-import { parseSeconds } from '../flag-values.ts';
+import { parseSeconds, parseWait } from '../flag-values.ts';
 import { batchProgress } from './progress.ts';
 
 /** The help of `--db` in commands for a single database. */
@@ -14,6 +16,9 @@ export abstract class DatabaseCommand extends SvcCommand {
   override db = Option.String('--db', {
     description: 'The tag of one database. Default: all, in the order of the configuration.',
   });
+
+  /** Whether people are asked before it changes anything, where the environment says so. */
+  readonly asksPeople: boolean = false;
 
   /** The selected databases, in the order of the configuration. */
   async databaseTags(): Promise<readonly string[]> {
@@ -54,7 +59,9 @@ export abstract class DatabaseCommand extends SvcCommand {
 
   /** Throws `protected_env` in a protected environment without `--yes`. */
   async assertNotProtected(yes: boolean): Promise<void> {
-    const { env, protectedEnv, file } = await this.runtime();
+    const runtime = await this.runtime();
+    const { env, protectedEnv, file } = runtime;
+    if (protectedEnv) assertNoAgent(runtime, 'change a protected database', this.asksPeople);
     if (!protectedEnv || yes) return;
     throw new SvcError('protected_env', `The environment "${env}" is protected.`, {
       why: 'Commands that change it need --yes.',
@@ -107,6 +114,34 @@ export abstract class MigratorCommand extends DatabaseCommand {
       const isInUse = isSvcError(error) && error.code === 'database_in_use';
       throw isInUse ? error.with({ next: [...error.next, 'To wait longer: --lock-timeout 300'] }) : error;
     });
+  }
+}
+
+/** A command whose plan waits for people, where the environment says so. */
+export abstract class PlanCommand extends MigratorCommand {
+  override readonly asksPeople = true;
+
+  wait = Option.String('--wait', {
+    description: 'How long to wait for approval, such as 30m, where the environment requires it. Default: not at all.',
+  });
+
+  askAgain = Option.Boolean('--ask-again', false, {
+    description: 'Requests approval of a plan again that was rejected.',
+  });
+
+  /** Throws `usage` for an invalid duration. */
+  async ask(): Promise<{ readonly ask: AskOptions }> {
+    const runtime = await this.runtime();
+    return {
+      ask: {
+        ...(this.wait !== undefined && { waitMs: parseWait('--wait', this.wait) }),
+        askAgain: this.askAgain,
+        isRequired: runtime.protectedEnv && restrictedAgent(runtime) !== undefined,
+        signal: this.signal,
+        onWaiting: ({ requestId, expiresAt }) =>
+          this.note(`Waiting for approval of ${requestId}, which is open until ${expiresAt} …`),
+      },
+    };
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Runtime } from '../../config/load/runtime.ts';
 import { SvcError } from '../../core/errors.ts';
 import {
   assertNothingLost,
@@ -6,6 +7,7 @@ import {
 } from '../../core/migration/plan.ts';
 import type { RollbackOptions } from '../../core/migration/preview.ts';
 import type { Target } from '../../core/migration/target.ts';
+import { assertNoAgent, restrictedAgent } from '../agent.ts';
 import { oneLine, plural } from '../output.ts';
 import { canPrompt, confirm } from '../prompt.ts';
 import type { DatabaseCommand } from './command.ts';
@@ -34,13 +36,19 @@ export async function consentToMigrate(
   label: string,
   { yes, allowDestructive }: ConsentFlags,
 ): Promise<((plan: readonly PlannedMigration[]) => Promise<void>) | undefined> {
-  const isGuarded = (await command.runtime()).protectedEnv && !yes;
-  const prompts = canPrompt(command) && !yes;
+  const runtime = await command.runtime();
+  const { protectedEnv, config, env } = runtime;
+  const isAgent = restrictedAgent(runtime) !== undefined;
+  const isGuarded = (protectedEnv && !yes) || isAgent;
+  // Others are asked, in an environment with `approval`.
+  const isApproved = config.environments?.[env]?.approval !== undefined;
+  const prompts = canPrompt(command) && !yes && !isApproved;
   if (!isGuarded && (allowDestructive || !prompts)) return undefined;
   return async (plan) => {
     await command.assertNotProtected(yes);
+    assertMayDestroy(runtime, plan);
     const lost = destructiveStatements(plan).map(({ tag, statement }) => `${tag}: ${oneLine(statement)}`);
-    if (lost.length === 0 || allowDestructive) return;
+    if (lost.length === 0 || allowDestructive || isApproved) return;
     command.note(`These statements destroy data in ${label}:`);
     for (const line of lost) command.note(`  ${line}`);
     const message = `${plural(lost.length, 'statement')} destroy${lost.length === 1 ? 's' : ''} data. Continue?`;
@@ -61,12 +69,13 @@ export function consentToRollback(
 ): Required<Pick<RollbackOptions, 'confirm' | 'assertAllowed'>> {
   const asks = !yes && canPrompt(command);
   const assertAllowed = async (plan: readonly PlannedMigration[]) => {
-    if (!asks && !allowDestructive) await assertNothingLost(target, plan);
+    if (!asks && !allowDestructive && !target.approver) await assertNothingLost(target, plan);
   };
   return {
     assertAllowed,
     async confirm(plan) {
       await command.assertNotProtected(yes);
+      assertMayDestroy(await command.runtime(), plan);
       command.note(`These migrations will be rolled back in ${label}, in this order:`);
       for (const { tag, origin, statements } of plan) {
         command.note(`  ${tag}${origin === 'file' ? '' : `  (created by the ${origin})`}`);
@@ -80,6 +89,12 @@ export function consentToRollback(
       if (!(await confirm(command, { message, flag: 'svc db migrate rollback --yes' }))) throw declined();
     },
   };
+}
+
+/** Whatever a flag or a migration permits: an agent destroys nothing by itself. */
+function assertMayDestroy(runtime: Runtime, plan: readonly PlannedMigration[]): void {
+  const destroys = plan.some(({ statements }) => statements.some(({ destructive }) => destructive));
+  if (destroys) assertNoAgent(runtime, 'destroy data', true);
 }
 
 function declined(): SvcError {

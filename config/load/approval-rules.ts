@@ -157,7 +157,8 @@ function namesOf(names: string | readonly string[] | undefined): readonly string
   return typeof names === 'string' ? [names] : names;
 }
 
-function parseDuration(text: string): number | undefined {
+/** Milliseconds of `30m`, `4h` or `2d`, from a second to a year. */
+export function parseDuration(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,5})([smhdw])$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
   return ms >= MIN_TIMEOUT_MS && ms <= MAX_TIMEOUT_MS ? ms : undefined;

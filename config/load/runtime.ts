@@ -3,6 +3,7 @@ import type { Broker, Channel } from '../../core/approval/channel.ts';
 import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { Kernel } from '../../core/kernel.ts';
+import type { PlanApprover } from '../../core/migration/plan-approver.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
@@ -58,7 +59,11 @@ export interface Runtime {
 const WAIT_FOR_IT = 'To wait for it: options: { busyTimeoutMs: 60_000 } next to the URL of the database.';
 
 /** Finds, loads and validates the configuration, and selects the environment. Does not connect. */
-export async function loadRuntime(options: RuntimeOptions, loadSdk: LoadSdk): Promise<Runtime> {
+export async function loadRuntime(
+  options: RuntimeOptions,
+  loadSdk: LoadSdk,
+  loadApprover?: LoadApprover,
+): Promise<Runtime> {
   const cwd = resolve(options.cwd ?? '.');
   const found = options.config === undefined ? await locate(cwd, options, loadSdk) : undefined;
   const root = found?.root ?? cwd;
@@ -69,8 +74,11 @@ export async function loadRuntime(options: RuntimeOptions, loadSdk: LoadSdk): Pr
   const config = assertConfig(value, found?.file);
   const chosen = chooseEnv(external, config, found?.file);
   const product = resolveProduct([options.product, config.product, link?.product], found?.file);
-  return createRuntime({ root, ...(found && { file: found.file }), config, product, chosen, loadSdk });
+  return createRuntime({ root, ...(found && { file: found.file }), config, product, chosen, loadSdk, loadApprover });
 }
+
+/** What makes the approver of a database, in an environment with `approval`. */
+export type LoadApprover = () => Promise<new (runtime: Runtime, database: string, identity: string) => PlanApprover>;
 
 interface Located {
   readonly file: string;
@@ -125,9 +133,12 @@ interface RuntimeSettings {
   readonly product: string;
   readonly chosen: ChosenEnv;
   readonly loadSdk: LoadSdk;
+  readonly loadApprover: LoadApprover | undefined;
 }
 
-function createRuntime({ root, file, config, product, chosen: { env, from }, loadSdk }: RuntimeSettings): Runtime {
+function createRuntime(settings: RuntimeSettings): Runtime {
+  const { root, file, config, product, loadSdk, loadApprover } = settings;
+  const { env, from } = settings.chosen;
   const host = new PluginHost(config, { root, ...(file !== undefined && { file }) }, loadSdk);
   const databases = Object.keys(config.databases ?? {});
   const open = new Set<Connection>();
@@ -135,6 +146,7 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
   let closing = new AbortController();
   const used = new Map<string, string>();
   const brokers = new Map<string, Promise<Broker>>();
+  const approvers = new Set<PlanApprover>();
 
   const database = (tag: string): DatabaseConfig => {
     const found = databases.includes(tag) ? config.databases?.[tag] : undefined;
@@ -170,7 +182,18 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
       throw canWait ? error.with({ next: [...error.next, WAIT_FOR_IT] }) : error;
     });
     const connection = tracked(await connecting, open);
-    return { database: tag, product, env, dialect, connection, hooks, dialects: await host.names('dialects') };
+    const approver = await approverOf(tag, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`);
+    const dialects = await host.names('dialects');
+    return { database: tag, product, env, dialect, connection, hooks, dialects, ...(approver && { approver }) };
+  };
+
+  const approverOf = async (tag: string, identity: string): Promise<PlanApprover | undefined> => {
+    if (!config.environments?.[env]?.approval) return undefined;
+    if (!loadApprover) throw new Error('A runtime without approver cannot connect to an environment with approval.');
+    const Approver = await loadApprover();
+    const approver = new Approver(runtime, tag, identity);
+    approvers.add(approver);
+    return approver;
   };
 
   const broker = async (name: string): Promise<Broker> => {
@@ -179,7 +202,7 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
     return locatedAt(`brokers.${name}`, () => createBroker(options));
   };
 
-  return {
+  const runtime: Runtime = {
     root,
     ...(file !== undefined && { file }),
     config,
@@ -223,6 +246,7 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
       return locatedAt(`approvals.channels.${name}`, () => createChannel(options));
     },
     async close() {
+      await Promise.all([...approvers].map((approver) => approver.close()));
       closing.abort();
       closing = new AbortController();
       await Promise.allSettled(opening);
@@ -231,6 +255,7 @@ function createRuntime({ root, file, config, product, chosen: { env, from }, loa
       brokers.clear();
     },
   };
+  return runtime;
 }
 
 function entryOf<T>(

@@ -1,11 +1,13 @@
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { LINT_LEVELS } from '../../core/lint/rule.ts';
+import { APPROVAL_CONDITIONS } from '../../core/migration/plan-approver.ts';
 import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import { pathText } from '../../core/validate-shape.ts';
 import type { Config } from '../define.ts';
 import { compileRules } from './approval-rules.ts';
+import { isApprovalCondition, planApprovalProblems } from './plan-approval.ts';
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
 
@@ -18,6 +20,7 @@ export function assertConfig(value: unknown, where?: string): Config {
   if (problems.length === 0) {
     const { problems: found } = compileRules((value as Config).approvals ?? {});
     problems.push(...found.map(({ path, text }) => `${pathText(['approvals', ...path])}: ${text}.`));
+    problems.push(...planApprovalProblems(value as Config));
   }
   const [first, ...more] = problems;
   if (first === undefined) return value as Config;
@@ -86,6 +89,11 @@ const lintLevels: Validator = map((value, path, problems) => {
     problems.push(`${path}: must be ${LINT_LEVELS.map((level) => `"${level}"`).join(', ')} or "off".`);
 });
 
+const approvalCondition: Validator = (value, path, problems) => {
+  if (value !== undefined && !isApprovalCondition(value))
+    problems.push(`${path}: must be ${APPROVAL_CONDITIONS.map((one) => `"${one}"`).join(', ')}.`);
+};
+
 /** The callback appends `/approvals/<requestId>/respond?token=…`. */
 const callbackBase: Validator = (value, path, problems) => {
   if (typeof value !== 'string' || value === '') return optionalText(value, path, problems);
@@ -103,7 +111,14 @@ const config = object(
     databases: map(
       object({ dialect: text, url, schema: optionalText, options: map(anything, 'any key') }, ['dialect', 'url']),
     ),
-    environments: map(object({ protected: flag, lint: lintLevels })),
+    environments: map(
+      object({
+        protected: flag,
+        local: flag,
+        lint: lintLevels,
+        approval: object({ when: approvalCondition, role: text, timeout: optionalText }, ['role']),
+      }),
+    ),
     lint: lintLevels,
     brokers: map(object({ type: text, url: optionalText }, ['type'], 'open')),
     approvals: object({

@@ -1,8 +1,10 @@
 import { reconnectingBackend, type StorageBackend, type StoreOwner } from '../../core/approval/backend.ts';
+import type { DecisionReview } from '../../core/approval/policy.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import type { Kernel } from '../../core/kernel.ts';
 import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
+import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalRule } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 
 /** The storage and the approval service that the gates and agents of one configuration share. */
@@ -29,7 +31,9 @@ export function openApprovals(runtime: Runtime): Promise<ApprovalRuntime> {
 
 /** Closes the approvals of a runtime, if they were opened. */
 export async function closeApprovals(runtime: Runtime): Promise<void> {
-  await (await runtimes.get(runtime)?.catch(() => undefined))?.close();
+  const opened = runtimes.get(runtime);
+  runtimes.delete(runtime);
+  await (await opened?.catch(() => undefined))?.close();
 }
 
 async function open(runtime: Runtime): Promise<ApprovalRuntime> {
@@ -37,7 +41,13 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
   const kernel = await runtime.kernel();
   const tag = runtime.config.approvals?.store?.database;
   const backend = tag === undefined ? await memoryBackend(env) : databaseBackend(runtime, tag);
-  const { rules } = compileRules(runtime.config.approvals ?? {});
+  const { roles = {}, rules: configured = [] } = runtime.config.approvals ?? {};
+  const planApproval = runtime.config.environments?.[env]?.approval;
+  if (planApproval) kernel.hooks.beforeDecision.tap('svc', refuseChangedPlan);
+  const { rules } = compileRules({
+    roles,
+    rules: planApproval ? [planApprovalRule(planApproval), ...configured] : configured,
+  });
   const owner = { product, env, database: tag ?? 'memory' };
   try {
     const service = await ApprovalService.open({ backend, hooks: kernel.hooks, owner, rules, warn, log });
@@ -55,6 +65,13 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
     await backend.close();
     throw error;
   }
+}
+
+/** What is approved is what runs. */
+function refuseChangedPlan(review: DecisionReview): void {
+  const { agentTag, tool } = review.request;
+  if (agentTag !== MIGRATION_AGENT || tool !== MIGRATION_TOOL || review.decision.modifiedParams === undefined) return;
+  review.refuse('A plan is approved as it is, or rejected.');
 }
 
 function databaseBackend(runtime: Runtime, tag: string): StorageBackend {

@@ -86,6 +86,7 @@ export {
   MigrationEngine,
   type MigrationStatus,
 } from '../../core/migration/migration-engine.ts';
+export type { PlanReview } from '../../core/migration/plan-approver.ts';
 export type { RawOptions } from '../../core/migration/raw-options.ts';
 export type { ResolveReport } from '../../core/migration/resolve.ts';
 export type { EngineResult } from '../../core/migration/runner.ts';

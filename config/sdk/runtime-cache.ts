@@ -57,12 +57,14 @@ export class RuntimeCache {
       ...(env !== undefined && { env }),
       ...(product !== undefined && { product }),
     };
-    const loading = loadRuntime(options, this.#loadSdk);
+    const loading = loadRuntime(options, this.#loadSdk, loadApprover);
     this.#runtimes.set(key, loading);
     loading.catch(() => this.#runtimes.delete(key));
     return loading;
   }
 }
+
+const loadApprover = async () => (await import('./plan-approver.ts')).CallPlanApprover;
 
 /** Moves product and env into a configuration in code, so that another env in `connect` does not replace its own. */
 function withOptionsInConfig(options: RuntimeOptions): RuntimeOptions {

@@ -33,9 +33,12 @@ export class ApprovalGate {
     return this.#call(tool ? this.#gated(tool) : this.#tools.get(call.tool), call, options);
   }
 
-  /** Stores and announces the request of a call, and runs nothing. Undefined if it needs none, or is invalid. */
-  async request(tool: Tool, call: GateCall, options: CallOptions): Promise<CallOutcome | undefined> {
-    const ask = { ...options, waitMs: 0, askOnly: true } as const;
+  /**
+   * Stores and announces the request of a call, and runs nothing. Waits for the decision as long as `waitMs`, by default not
+   * at all. Undefined if it needs none, or is invalid.
+   */
+  async request(tool: Tool, call: GateCall, options: WaitOptions): Promise<CallOutcome | undefined> {
+    const ask = { ...options, waitMs: options.waitMs ?? 0, askOnly: true } as const;
     const ended = await driveCall(this.#service, this.#options, this.#gated(tool), call, ask);
     return ended && isPending(ended) ? new CallOutcome(ended) : undefined;
   }

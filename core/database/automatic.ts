@@ -3,7 +3,14 @@ import { requiredCollections } from '../migration/affected-collections.ts';
 import type { History } from '../migration/history.ts';
 import { withRecoveredHistory } from '../migration/lock-session.ts';
 import type { Migration } from '../migration/migration.ts';
-import { allowsExisting, matchesExisting, modelForPlanning, planMigration } from '../migration/plan.ts';
+import {
+  allowsExisting,
+  matchesExisting,
+  modelForPlanning,
+  type PlannedMigration,
+  planMigration,
+} from '../migration/plan.ts';
+import { reviewBeforeLock } from '../migration/plan-approval.ts';
 import { replayMigrations } from '../migration/replay.ts';
 import { runMigration } from '../migration/runner.ts';
 import { availableTag, nameOfTag } from '../migration/tag.ts';
@@ -47,22 +54,30 @@ export class AutomaticMigrations {
   }
 
   async run(request: SchemaRequest): Promise<SchemaResult> {
+    const plan = await reviewBeforeLock(this.#target, request.operation.type, async (history) => {
+      return (await this.#plan(request, history)).planned;
+    });
     const cached = this.#cached;
     this.#cached = undefined;
-    return withRecoveredHistory(this.#target, { cached }, async (run) => {
-      const model = await modelForPlanning(this.#target, run.history, [request.operation]);
-      const unmanaged = await loadUnmanagedTables(request.operation, model, run.history, this.#target);
-      const invertible = automaticMigration(request, model, run.history);
-      const migration =
-        unmanaged.size === 0 ? invertible : await withRollbackLimits(invertible, unmanaged, model, this.#target);
-      const { durationMs, statements } = await runMigration(
-        run,
-        await planMigration(this.#target, migration, 'up', 'api', model),
-      );
+    return withRecoveredHistory(this.#target, { cached, plan }, async (run) => {
+      const { planned, model } = await this.#plan(request, run.history);
+      const { durationMs, statements } = await runMigration(run, planned);
       run.history.returnModel(model);
       this.#cached = { history: run.history, epoch: run.epoch };
-      return { migration, durationMs, statements };
+      return { migration: planned.migration, durationMs, statements };
     });
+  }
+
+  async #plan(
+    request: SchemaRequest,
+    history: History,
+  ): Promise<{ readonly planned: PlannedMigration; readonly model: MutableSchema }> {
+    const model = await modelForPlanning(this.#target, history, [request.operation]);
+    const unmanaged = await loadUnmanagedTables(request.operation, model, history, this.#target);
+    const invertible = automaticMigration(request, model, history);
+    const migration =
+      unmanaged.size === 0 ? invertible : await withRollbackLimits(invertible, unmanaged, model, this.#target);
+    return { planned: await planMigration(this.#target, migration, 'up', 'api', model), model };
   }
 }
 

@@ -5,6 +5,7 @@ import { version } from '../version.ts';
 import type { History, HistoryRecord } from './history.ts';
 import { type HistoryRow, historyTable, osActor } from './history-table.ts';
 import { type PlannedMigration, verifiableCollections } from './plan.ts';
+import type { ReviewedPlan } from './plan-approver.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
@@ -14,6 +15,7 @@ export interface MigrationRun {
   readonly history: History;
   readonly epoch: number;
   readonly signal?: AbortSignal | undefined;
+  readonly plan?: ReviewedPlan | undefined;
   readonly onStarted?: ((planned: PlannedMigration) => void) | undefined;
   readonly onFinished?:
     | ((planned: PlannedMigration, record: HistoryRecord, statements: readonly string[]) => void)

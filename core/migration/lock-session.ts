@@ -4,6 +4,7 @@ import { SvcError } from '../errors.ts';
 import { processWide } from '../process-wide.ts';
 import { claimDatabase, History, isRollback } from './history.ts';
 import type { MigrationRun } from './journal.ts';
+import type { ReviewedPlan } from './plan-approver.ts';
 import { interruptedError } from './reconcile.ts';
 import { resumeMigration } from './recover.ts';
 import type { Target } from './target.ts';
@@ -15,6 +16,8 @@ export interface LockSessionOptions extends Pick<LockOptions, 'onWait' | 'signal
   readonly adopt?: boolean;
   /** The history of this process's last session, still valid if nobody else has held the lock since. */
   readonly cached?: { readonly history: History; readonly epoch: number } | undefined;
+  /** Of the plan, if it needed one before the lock. */
+  readonly plan?: ReviewedPlan | undefined;
   /** Called before interrupted migrations are finished; throws to prevent it. */
   readonly beforeRecovery?: (history: History) => void;
   /** Receives each migration of the session, recovered ones included. */
@@ -46,7 +49,7 @@ export function withLockedHistory<T>(
   options: LockSessionOptions,
   work: (run: MigrationRun) => Promise<T>,
 ): Promise<T> {
-  const { lockTimeoutMs, onWait, signal, adopt, cached, observer } = options;
+  const { lockTimeoutMs, onWait, signal, adopt, cached, observer, plan } = options;
   const database = JSON.stringify([target.product, target.database, target.env]);
   const held = heldLocks.getStore() ?? new Set();
   if (held.has(database)) {
@@ -61,7 +64,7 @@ export function withLockedHistory<T>(
   return target.connection.withLock(
     (epoch) =>
       heldLocks.run(new Set([...held, database]), async () => {
-        const run = { ...observer, target, epoch, signal, sentText: new Map() };
+        const run = { ...observer, target, epoch, signal, plan, sentText: new Map() };
         if (cached && epoch === cached.epoch + 1) return work({ ...run, history: cached.history });
         await claimDatabase(target, epoch, adopt ?? false);
         return work({ ...run, history: await History.read(target.connection) });

@@ -2,6 +2,7 @@ import { isSvcError, type SvcError } from '../errors.ts';
 import type { History, HistoryRecord } from './history.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
 import type { PlannedMigration } from './plan.ts';
+import { isPlanReviewed, reviewPlan } from './plan-approval.ts';
 import { assertNoneBeingApplied, lastToKeep, planDown } from './plan-down.ts';
 import { planUp, upTo } from './plan-up.ts';
 import {
@@ -47,14 +48,16 @@ export async function migrate(
   if (!hasWork && !options.adopt) return report([], startedAt);
 
   // Plan and confirm before the lock, so that no other process waits for a person.
-  const confirmed = options.confirm && (await planUpAfterRecovery(target, history, defined, options));
+  const isReviewed = options.confirm !== undefined || isPlanReviewed(target);
+  const confirmed = isReviewed ? await planUpAfterRecovery(target, history, defined, options) : undefined;
   if (confirmed) await options.confirm?.(confirmed);
+  const plan = confirmed && (await reviewPlan(target, history, 'migrate', confirmed, options.ask));
 
   // Lock, read the history again, finish interrupted migrations, plan, then run and record each migration.
-  return runUnderLock(target, options, startedAt, async (current, rolledBack) => {
+  return runUnderLock(target, { ...options, plan }, startedAt, async (current, rolledBack) => {
     for (const tag of rolledBack) notice(options, rollbackFinishedNotice(tag));
     const planned = await planUp(target, current, defined, options, rolledBack);
-    assertPlanConfirmed(planned, confirmed);
+    if (!plan) assertPlanConfirmed(planned, confirmed);
     const outOfOrder = outOfOrderNotice(planned, current);
     if (outOfOrder !== undefined) notice(options, outOfOrder);
     return planned;
@@ -69,14 +72,15 @@ export async function rollback(target: Target, options: RollbackOptions = {}): P
   const confirmed = await planDownAfterRecovery(target, history, last);
   if (confirmed.length === 0) return report([], startedAt);
   if (options.confirm) await options.confirm(confirmed);
+  const plan = await reviewPlan(target, history, 'rollback', confirmed, options.ask);
   try {
     return await runUnderLock(
       target,
-      { ...options, beforeRecovery: assertNoneBeingApplied },
+      { ...options, plan, beforeRecovery: assertNoneBeingApplied },
       startedAt,
       async (current) => {
         const planned = await planDown(target, current, last);
-        assertPlanConfirmed(planned, confirmed);
+        if (!plan) assertPlanConfirmed(planned, confirmed);
         await options.assertAllowed?.(planned);
         return planned;
       },

@@ -8,7 +8,8 @@ import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
 import type { HistoryOrigin, HistoryStatus } from './history-table.ts';
 import { withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
-import { modelForPlanning, planMigration } from './plan.ts';
+import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
+import { reviewBeforeLock } from './plan-approval.ts';
 import { planOneRollback } from './plan-down.ts';
 import { RESOLUTIONS, type Resolution, type ResolveReport, resolveMigration } from './resolve.ts';
 import { type EngineResult, runMigration } from './runner.ts';
@@ -58,14 +59,21 @@ export class MigrationEngine {
   /** Applies the migration, or returns `skipped` if it is already applied. Throws `migration_edited` if another has its tag. */
   async up<const Given>(migration: Widened<Given, Migration>): Promise<EngineResult> {
     const copy = validatedMigration(migration);
-    return withRecoveredHistory(this.#target, {}, async (run) => {
-      const known = run.history.records.get(copy.tag);
+    /** Undefined if it is applied already. */
+    const plan = async (history: History): Promise<PlannedMigration | undefined> => {
+      const known = history.records.get(copy.tag);
       if (known?.row.status === 'completed') {
         assertSameChecksum(copy, known);
-        return { tag: copy.tag, status: 'skipped', durationMs: 0, statements: [] };
+        return undefined;
       }
-      const model = await modelForPlanning(this.#target, run.history, copy.up);
-      return runMigration(run, await planMigration(this.#target, copy, 'up', 'engine', model));
+      const model = await modelForPlanning(this.#target, history, copy.up);
+      return planMigration(this.#target, copy, 'up', 'engine', model);
+    };
+    const reviewed = await reviewBeforeLock(this.#target, 'up', plan);
+    return withRecoveredHistory(this.#target, { plan: reviewed }, async (run) => {
+      const planned = await plan(run.history);
+      if (!planned) return { tag: copy.tag, status: 'skipped', durationMs: 0, statements: [] };
+      return runMigration(run, planned);
     });
   }
 
@@ -75,8 +83,8 @@ export class MigrationEngine {
    */
   async down<const Given>(migration: Widened<Given, Migration>): Promise<EngineResult> {
     const copy = validatedMigration(migration);
-    return withRecoveredHistory(this.#target, {}, async (run) => {
-      const known = run.history.records.get(copy.tag);
+    const plan = async (history: History): Promise<PlannedMigration> => {
+      const known = history.records.get(copy.tag);
       if (known?.row.status !== 'completed') {
         throw new SvcError('migration_not_applied', `The migration "${copy.tag}" is not applied.`, {
           state: 'Nothing was changed.',
@@ -84,13 +92,17 @@ export class MigrationEngine {
         });
       }
       assertSameChecksum(copy, known);
-      const completed = await run.history.completedMigrations(this.#target.connection);
-      const model = await modelForPlanning(this.#target, run.history, copy.down);
+      const completed = await history.completedMigrations(this.#target.connection);
+      const model = await modelForPlanning(this.#target, history, copy.down);
       const all = completed.map((record) => record.migration);
       const planned = await planOneRollback(this.#target, copy, known.row, model, all);
       assertKeepsEarlier([planned], all, this.#target.dialect.name);
-      return runMigration(run, planned);
-    });
+      return planned;
+    };
+    const reviewed = await reviewBeforeLock(this.#target, 'down', plan);
+    return withRecoveredHistory(this.#target, { plan: reviewed }, async (run) =>
+      runMigration(run, await plan(run.history)),
+    );
   }
 
   /** Returns the completed migrations in the order of application; with `all` every row of the history. */

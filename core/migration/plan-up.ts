@@ -52,7 +52,7 @@ export async function planUp(
     throw error;
   }
   assertOrder(completed, migrations, dialect);
-  if (!options.allowDestructive && !options.confirm) assertNotDestructive(planned);
+  if (!options.allowDestructive && !options.confirm && !target.approver) assertNotDestructive(planned);
   return planned;
 }
 

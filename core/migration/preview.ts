@@ -4,6 +4,7 @@ import { assertLocksFit } from './assert-locks-fit.ts';
 import { assertDatabaseOwner, assertHistoryVersion, History, type HistoryRecord } from './history.ts';
 import type { LockSessionOptions } from './lock-session.ts';
 import { destructiveStatements, type PlannedMigration } from './plan.ts';
+import type { AskOptions } from './plan-approver.ts';
 import { lastToKeep, planDown } from './plan-down.ts';
 import { type PlanUpOptions, planUp } from './plan-up.ts';
 import { type PreviewedMigration, previewStatements } from './preview-statements.ts';
@@ -35,6 +36,8 @@ export type RunEvent =
 /** `to` is the last migration to apply, or the one that a rollback keeps. */
 export interface RunOptions extends Omit<LockSessionOptions, 'onWait'>, PlanUpOptions {
   readonly onEvent?: (event: RunEvent) => void;
+  /** How to ask for approval, where the environment requires it. */
+  readonly ask?: AskOptions;
 }
 
 export interface RollbackOptions extends RunOptions {

@@ -6,6 +6,8 @@ import { correctMigration, editedError } from './correct.ts';
 import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
 import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
+import { decideReviewed, type PlanPart, reviewDecision } from './plan-approval.ts';
+import type { AskOptions } from './plan-approver.ts';
 import { type DefinedMigration, resolveCommands, unknownMigrationError } from './reconcile.ts';
 import { resumeMigration } from './recover.ts';
 import { type MigrationReplay, replayMigrations } from './replay.ts';
@@ -23,6 +25,8 @@ export interface ResolveReport {
 interface ResolveOptions extends LockSessionOptions {
   /** The migration files: `applied` is rejected if the file was edited since, `retry` if a step that ran was. */
   readonly defined?: readonly DefinedMigration[];
+  /** How to ask for approval, where the environment requires it. */
+  readonly ask?: AskOptions;
 }
 
 /**
@@ -31,14 +35,15 @@ interface ResolveOptions extends LockSessionOptions {
  * interrupted migration, `forget` removes any migration from the history. `rolled-back` also accepts a completed
  * migration. Throws `drift` if the catalog contradicts `applied` or `rolled-back`.
  */
-export function resolveMigration(
+export async function resolveMigration(
   target: Target,
   tag: string,
   action: Resolution,
   options: ResolveOptions = {},
 ): Promise<ResolveReport> {
   const { connection } = target;
-  return withLockedHistory(target, options, async (run) => {
+  /** The migration to decide about, and what is left to run of it. */
+  const read = async () => {
     const stored = await connection.records(historyTable).get(tag);
     if (!stored) throw unknownMigrationError(tag, 'It is not in the history.');
     const { record, version } = stored;
@@ -46,6 +51,11 @@ export function resolveMigration(
     const edited = editedFile(record, options.defined);
     if (edited && action === 'applied') throw editedError(record, edited);
     if (action === 'retry' && !record.journal) throw nothingToRetryError(record);
+    return { record, version, edited, part: partOf(record, action, edited) };
+  };
+  const plan = await reviewDecision(target, `resolve --${action}`, read, options.ask);
+  return withLockedHistory(target, { ...options, plan }, async (run) => {
+    const { record, version, edited, part } = await read();
     if (record.status === 'completed') {
       const migrations = (await run.history.completedMigrations(connection)).map(({ migration }) => migration);
       assertNotRequired(tag, action, migrations, target.dialect.name);
@@ -59,27 +69,43 @@ export function resolveMigration(
       if (failure) throw failure.error;
     };
     const audit = auditWrite(record, action);
-    switch (action) {
-      case 'retry':
-        if (edited) {
-          await resumeMigration(run, await correctMigration(run, record, version, edited, audit), true);
-        } else {
+    return decideReviewed(run, part, async () => {
+      switch (action) {
+        case 'retry':
+          if (edited) {
+            await resumeMigration(run, await correctMigration(run, record, version, edited, audit), true);
+          } else {
+            await write([audit]);
+            await resumeMigration(run, { row: record, version }, true);
+          }
+          return { tag, action, status: run.history.records.get(tag)?.row.status ?? 'completed' };
+        case 'forget':
           await write([audit]);
-          await resumeMigration(run, { row: record, version }, true);
+          if ((await connection.records(historyTable).remove(tag, version)) === 'stale') throw rowChangedError(tag);
+          return { tag, action, status: 'forgotten' };
+        default: {
+          if (createdByHand.length > 0) await connection.adopt?.(createdByHand, run.epoch);
+          const row = resolvedRow(record, action, run.epoch);
+          await write([audit, recordWrite(historyTable, row, version)]);
+          return { tag, action, status: row.status as HistoryRow['status'] };
         }
-        return { tag, action, status: run.history.records.get(tag)?.row.status ?? 'completed' };
-      case 'forget':
-        await write([audit]);
-        if ((await connection.records(historyTable).remove(tag, version)) === 'stale') throw rowChangedError(tag);
-        return { tag, action, status: 'forgotten' };
-      default: {
-        if (createdByHand.length > 0) await connection.adopt?.(createdByHand, run.epoch);
-        const row = resolvedRow(record, action, run.epoch);
-        await write([audit, recordWrite(historyTable, row, version)]);
-        return { tag, action, status: row.status as HistoryRow['status'] };
       }
-    }
+    });
   });
+}
+
+/** What a decision runs: the rest of the migration, as in its file if that was edited, or nothing. */
+function partOf(
+  { tag, origin, checksum, migration, journal, step }: HistoryRow,
+  action: Resolution,
+  edited: DefinedMigration | undefined,
+): PlanPart {
+  const direction = journal?.direction ?? 'up';
+  const left = journal?.steps.flatMap(({ statements }) => statements).slice(step) ?? [];
+  const corrected = edited?.migration[direction].map((operation) => ({ text: JSON.stringify(operation) }));
+  const texts = action === 'retry' ? (corrected ?? left) : [];
+  const statements = texts.map(({ text }) => ({ text }));
+  return { tag, direction, origin, checksum: edited?.checksum ?? checksum, migration, statements };
 }
 
 function rowChangedError(tag: string): SvcError {

@@ -16,6 +16,7 @@ import {
   statementsBeforeStep,
 } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
+import { runReviewed } from './plan-approval.ts';
 import { assertEffect, withVerification } from './verify-effect.ts';
 
 const MAX_BATCH_STEPS = 50;
@@ -35,9 +36,13 @@ export async function runMigrations(
     await assertLocksFit(run.target, planned);
     await assertPreflight(run, planned);
   }
-  const adopted = planned.flatMap((one) => one.adopted ?? []);
-  if (adopted.length > 0) await run.target.connection.adopt?.(adopted, run.epoch);
-  await new MigrationRunner(run, planned, resumeAt).run();
+  const work = async () => {
+    const adopted = planned.flatMap((one) => one.adopted ?? []);
+    if (adopted.length > 0) await run.target.connection.adopt?.(adopted, run.epoch);
+    await new MigrationRunner(run, planned, resumeAt).run();
+  };
+  // What is resumed was approved when it began, or is a decision that was.
+  await (resumeAt === undefined ? runReviewed(run, planned, work) : work());
 }
 
 export interface EngineResult {

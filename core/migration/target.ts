@@ -1,6 +1,7 @@
 import type { Connection, Dialect } from '../dialect.ts';
 import { createHook } from '../hook.ts';
 import type { Migration } from './migration.ts';
+import type { PlanApprover, PlanReview } from './plan-approver.ts';
 
 /** A migration about to be applied or rolled back. A tap that throws stops the run before it. */
 export interface MigrationStep {
@@ -12,6 +13,7 @@ export interface MigrationStep {
 
 export function createMigrationHooks() {
   return {
+    'migration:plan': createHook<PlanReview>('review'),
     'migration:up': createHook<MigrationStep>('step'),
     'migration:down': createHook<MigrationStep>('step'),
   } as const;
@@ -30,6 +32,8 @@ export interface Target {
   readonly hooks: MigrationHooks;
   /** The names of the dialects that the project knows. Absent for a target that no configuration opened. */
   readonly dialects?: readonly string[];
+  /** Who approves plans, in an environment with `approval`. */
+  readonly approver?: PlanApprover;
 }
 
 /** What reading a schema needs of a target. */

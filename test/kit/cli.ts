@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { AGENT_MARKERS } from '../../cli/agent.ts';
 import { waitUntil } from '../suites/wait-until.ts';
 import { LIFTOFF_ONLY } from './node-flags.ts';
 
@@ -47,6 +48,7 @@ export interface RunOptions {
 /** The environment without the variables that change the behavior of the CLI. */
 export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
   const { SVC_ENV: _env, NO_COLOR: _color, CI: _ci, FORCE_COLOR: _force, npm_command: _npm, ...rest } = process.env;
+  for (const [marker] of AGENT_MARKERS) delete rest[marker];
   return { ...rest, ...more };
 }
 

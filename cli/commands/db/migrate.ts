@@ -2,14 +2,14 @@ import { Command, Option } from 'clipanion';
 import { migrate, type RunReport } from '../../../core/migration/migrate.ts';
 import { previewMigrate } from '../../../core/migration/preview.ts';
 import type { CommandResult } from '../../base.ts';
-import { forEachDatabase, MigratorCommand } from '../../db/command.ts';
+import { forEachDatabase, PlanCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
 import { lintLines, lintMigrations, withRows } from '../../db/lint.ts';
 import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { formatDuration, plural } from '../../output.ts';
 
-export default class Migrate extends MigratorCommand {
+export default class Migrate extends PlanCommand {
   static override paths = [['db', 'migrate']];
   static override usage = Command.Usage({
     description: 'Applies pending migrations.',
@@ -77,6 +77,7 @@ export default class Migrate extends MigratorCommand {
       signal: this.signal,
       onEvent: progress(this, label, this.verbose),
       ...this.lock,
+      ...(await this.ask()),
       ...(confirm && { confirm }),
     });
     await target.connection.close();

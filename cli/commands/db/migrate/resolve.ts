@@ -1,10 +1,11 @@
 import { Command, Option } from 'clipanion';
 import { SvcError } from '../../../../core/errors.ts';
 import { type Resolution, resolveMigration } from '../../../../core/migration/resolve.ts';
+import { assertNoAgent } from '../../../agent.ts';
 import type { CommandResult } from '../../../base.ts';
-import { MigratorCommand, SINGLE_DATABASE } from '../../../db/command.ts';
+import { PlanCommand, SINGLE_DATABASE } from '../../../db/command.ts';
 
-export default class Resolve extends MigratorCommand {
+export default class Resolve extends PlanCommand {
   static override paths = [['db', 'migrate', 'resolve']];
   static override usage = Command.Usage({
     description: 'Resolves a migration that stopped halfway.',
@@ -37,12 +38,14 @@ export default class Resolve extends MigratorCommand {
   async run(): Promise<CommandResult> {
     const action = this.#action();
     const database = await this.singleTag('resolve');
+    assertNoAgent(await this.runtime(), 'decide about a migration', true);
     await this.assertNotProtected(this.yes);
     const target = await this.connect(database);
     const report = await resolveMigration(target, this.tag, action, {
       signal: this.signal,
       defined: await this.migrations(database),
       ...this.lock,
+      ...(await this.ask()),
     });
     this.print(`${report.tag} is ${report.status.replace('_', ' ')} in ${await this.label(database)}.`);
     return { data: { database, ...report }, nextActions: ['svc db migrate status'] };

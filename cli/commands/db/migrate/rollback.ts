@@ -3,14 +3,14 @@ import { SvcError } from '../../../../core/errors.ts';
 import { rollback } from '../../../../core/migration/migrate.ts';
 import { previewRollback } from '../../../../core/migration/preview.ts';
 import type { CommandResult } from '../../../base.ts';
-import { MigratorCommand, SINGLE_DATABASE } from '../../../db/command.ts';
+import { PlanCommand, SINGLE_DATABASE } from '../../../db/command.ts';
 import { consentToRollback, type DestructiveStatement, destructiveStatements } from '../../../db/consent.ts';
 import { planData, planText, preambleData } from '../../../db/plan-text.ts';
 import { progress } from '../../../db/progress.ts';
 import { parseCount } from '../../../flag-values.ts';
 import { formatDuration, plural } from '../../../output.ts';
 
-export default class Rollback extends MigratorCommand {
+export default class Rollback extends PlanCommand {
   static override paths = [['db', 'migrate', 'rollback']];
   static override usage = Command.Usage({
     description: 'Rolls back the last migrations.',
@@ -70,6 +70,7 @@ export default class Rollback extends MigratorCommand {
       },
       onEvent: progress(this, label, this.verbose),
       ...this.lock,
+      ...(await this.ask()),
     });
     const { migrations, steps, durationMs } = report;
     this.print(

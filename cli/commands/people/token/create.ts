@@ -1,6 +1,7 @@
 import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../../config/load/runtime.ts';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
+import { assertNoAgentDecides } from '../../../agent.ts';
 import { ApprovalsCommand } from '../../../approvals/decide.ts';
 import type { CommandResult } from '../../../base.ts';
 import { parseAge } from '../../../flag-values.ts';
@@ -23,6 +24,7 @@ export default class PeopleTokenCreate extends ApprovalsCommand {
   expires = Option.String('--expires', { required: true, description: 'How long it is valid: 12h, 90d or 4w.' });
 
   async work(_: Approvals, runtime: Runtime): Promise<CommandResult> {
+    assertNoAgentDecides(runtime);
     const validForMs = parseAge('--expires', this.expires, 'No token was created.');
     const { People } = await import('../../../../config/sdk/people.ts');
     const people = new People(async () => runtime);

@@ -1,0 +1,45 @@
+import { APPROVAL_CONDITIONS, type ApprovalCondition } from '../../core/migration/plan-approver.ts';
+import type { Config, MigrationApprovalConfig } from '../define.ts';
+import { compileRules, parseDuration } from './approval-rules.ts';
+
+/** The tool and the agent of the requests that ask whether a plan may run. */
+export const MIGRATION_TOOL = 'svc_db_migrate';
+export const MIGRATION_AGENT = 'svc';
+
+const DEFAULT_TIMEOUT = '8h';
+
+export interface PlanApprovalSettings {
+  readonly when: ApprovalCondition;
+  readonly timeoutMs: number;
+}
+
+/** The settings of an environment with `approval`, which `planApprovalProblems` has checked. */
+export function planApprovalSettings({ when = 'destructive', timeout }: MigrationApprovalConfig): PlanApprovalSettings {
+  return { when, timeoutMs: parseDuration(timeout ?? DEFAULT_TIMEOUT) ?? Number.NaN };
+}
+
+/** The rule of the requests of an environment. It comes before all others, so that none of them weakens it. */
+export function planApprovalRule({ role }: MigrationApprovalConfig) {
+  return { match: { tool: MIGRATION_TOOL }, approve: [{ role }] };
+}
+
+/** What is wrong with the `approval` of the environments, beyond its shape. */
+export function planApprovalProblems({ environments = {}, approvals = {} }: Config): string[] {
+  const problems: string[] = [];
+  for (const [env, { approval }] of Object.entries(environments)) {
+    if (!approval) continue;
+    const path = `environments.${env}.approval`;
+    if (approval.timeout !== undefined && parseDuration(approval.timeout) === undefined) {
+      problems.push(`${path}.timeout: is not a duration from 1s to 52w, such as 30m, 4h or 2d.`);
+    }
+    if (approvals.store === undefined) {
+      problems.push(`${path}: needs approvals.store, because a request outlives the command that makes it.`);
+    }
+    const { problems: found } = compileRules({ roles: approvals.roles ?? {}, rules: [planApprovalRule(approval)] });
+    problems.push(...found.map(({ text }) => `${path}.role: ${text}.`));
+  }
+  return problems;
+}
+
+export const isApprovalCondition = (value: unknown): value is ApprovalCondition =>
+  APPROVAL_CONDITIONS.some((one) => one === value);

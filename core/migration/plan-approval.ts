@@ -1,0 +1,318 @@
+import { hash } from 'node:crypto';
+import { SvcError } from '../errors.ts';
+import { canonicalJson, type Json } from '../json.ts';
+import { anyDefinition, type RecordDefinition, recordWrite } from '../records.ts';
+import { frozenClone } from '../tool/safe-json.ts';
+import { assertDatabaseOwner, History, isRollback } from './history.ts';
+import type { MigrationRun } from './journal.ts';
+import type { PlannedMigration } from './plan.ts';
+import {
+  type AskOptions,
+  type PlanApprover,
+  PlanReview,
+  type ReviewedPlan,
+  type RunApproval,
+  type ShownPlan,
+} from './plan-approver.ts';
+import { previewStatements } from './preview-statements.ts';
+import { nameOfTag } from './tag.ts';
+import type { Target } from './target.ts';
+
+/*
+ * An environment with `approval` runs a plan only after people approved it. Before the lock, the plan is described and a
+ * request is stored (`reviewPlan`). Under the lock it is planned again, and must be the same plan (`runReviewed`). Then a
+ * row in the database that changes claims the approval, before the first statement. A run that stopped halfway continues
+ * under that claim, with exactly the rest of its plan.
+ */
+
+/** A migration of a plan, as far as its approval depends on it. */
+interface BoundMigration {
+  readonly tag: string;
+  readonly direction: 'up' | 'down';
+  readonly checksum: string;
+  /** Its row in the history before the run. */
+  readonly was: string | null;
+  readonly statements: readonly string[];
+}
+
+interface BoundPlan {
+  readonly action: string;
+  /** Digest of the other rows of the history. */
+  readonly history: string;
+  readonly migrations: readonly BoundMigration[];
+}
+
+interface ClaimRow {
+  readonly id: 'last';
+  readonly requestId: string;
+  readonly digest: string;
+  readonly plan: BoundPlan;
+}
+
+/** The last approval that was used. */
+const claimTable: RecordDefinition<ClaimRow> = {
+  collection: '_svc_plan_approval',
+  key: 'id',
+  columns: {
+    id: { type: 'string' },
+    requestId: { type: 'string' },
+    digest: { type: 'string' },
+    plan: { type: 'json' },
+  },
+  indexes: [],
+  colocateWithLock: true,
+};
+
+/** What binding and describing a plan need of its migrations. */
+export interface PlanPart extends Pick<PlannedMigration, 'tag' | 'direction' | 'origin' | 'checksum' | 'migration'> {
+  readonly statements: readonly { readonly text: string }[];
+}
+
+/**
+ * Shows a plan to the taps of `migration:plan`, and asks for approval if it needs some. Undefined where nobody reviews
+ * plans. Takes no lock. Throws what `PlanApprover.ask` throws, and `hook_refused`.
+ */
+export async function reviewPlan(
+  target: Target,
+  history: History,
+  action: string,
+  planned: readonly PlannedMigration[],
+  options: AskOptions = {},
+): Promise<ReviewedPlan | undefined> {
+  const { approver, hooks } = target;
+  const isHooked = hooks['migration:plan'].isUsed();
+  // What was interrupted is only finished: it was approved when it began.
+  const fresh = planned.filter(({ tag }) => history.records.get(tag)?.row.status !== 'applying');
+  if (fresh.length === 0 || !(approver || isHooked)) return undefined;
+  const bound = bind(action, fresh, history);
+  const plan = { action, digest: digestOf(target, bound) };
+  const losses = once(() => lossesOf(target, fresh));
+  const isHookRequired =
+    isHooked && (await hooksRequireApproval(target, { ...shown(target, bound), losses: await losses() }));
+  const isRequired = isHookRequired || (approver && (options.isRequired || needsApproval(approver, fresh)));
+  if (!isRequired) return isHooked ? plan : undefined;
+  return { ...plan, approval: await askFor(target, history, bound, losses, options) };
+}
+
+/** Whether anybody reviews plans before they run. */
+export const isPlanReviewed = ({ approver, hooks }: Target): boolean =>
+  approver !== undefined || hooks['migration:plan'].isUsed();
+
+/** As `reviewPlan`, for a plan of one migration that is made from the history. */
+export async function reviewBeforeLock(
+  target: Target,
+  action: string,
+  plan: (history: History) => Promise<PlannedMigration | undefined>,
+): Promise<ReviewedPlan | undefined> {
+  if (!isPlanReviewed(target)) return undefined;
+  await assertDatabaseOwner(target);
+  const planned = await plan(await History.readAsRecovered(target.connection));
+  return planned && reviewPlan(target, await History.read(target.connection), action, [planned]);
+}
+
+/** As `reviewPlan`, for a decision about one migration that stopped halfway, which always needs approval. */
+export async function reviewDecision(
+  target: Target,
+  action: string,
+  read: () => Promise<{ readonly part: PlanPart }>,
+  options: AskOptions = {},
+): Promise<ReviewedPlan | undefined> {
+  if (!target.approver) return undefined;
+  await assertDatabaseOwner(target);
+  const { part } = await read();
+  const history = await History.read(target.connection);
+  const bound = bind(action, [part], history);
+  const approval = await askFor(target, history, bound, async () => [], options);
+  return { action, digest: digestOf(target, bound), approval };
+}
+
+async function askFor(
+  target: Target,
+  history: History,
+  bound: BoundPlan,
+  losses: () => Promise<readonly string[]>,
+  options: AskOptions,
+): Promise<RunApproval> {
+  const { approver } = target;
+  if (!approver) throw nobodyToAsk(target);
+  const digest = digestOf(target, bound);
+  const claim = await readClaim(target);
+  if (claim && continues(claim, bound, history)) return { requestId: claim.requestId, approved: claim.digest };
+  const described = { ...shown(target, bound), losses: await losses(), ...(await approver.describe()), plan: digest };
+  return { requestId: await approver.ask(described, options), approved: digest };
+}
+
+function shown({ env, database }: Target, { action, migrations }: BoundPlan): ShownPlan {
+  return {
+    environment: env,
+    database,
+    action,
+    migrations: migrations.map(({ tag, direction, statements }) => ({ tag, direction, statements })),
+  };
+}
+
+/** Whether a tap requires approval. Throws `hook_refused` if one denies the plan, or fails. */
+async function hooksRequireApproval({ hooks }: Target, plan: PlanReview['plan']): Promise<boolean> {
+  const review = new PlanReview(frozenClone(plan));
+  try {
+    await hooks['migration:plan'].promise(review);
+  } catch (error) {
+    review.deny(error instanceof Error ? error.message : String(error));
+  }
+  const { denial } = review;
+  if (denial === undefined) return review.needsApproval;
+  throw new SvcError('hook_refused', 'A plugin denied the plan.', { why: denial, state: 'Nothing was changed.' });
+}
+
+/**
+ * Runs a plan under the lock, and under its approval if it needs one. Throws `approval_stale` if it is not the plan that was
+ * reviewed. Every change of a migration goes through here.
+ */
+export function runReviewed<T>(
+  run: MigrationRun,
+  planned: readonly PlannedMigration[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const { approver } = run.target;
+  const isReviewed = run.plan !== undefined || (approver !== undefined && needsApproval(approver, planned));
+  return isReviewed && planned.length > 0 ? runPart(run, planned, work) : work();
+}
+
+/** As `runReviewed`, for a decision about one migration. */
+export function decideReviewed<T>(run: MigrationRun, part: PlanPart, work: () => Promise<T>): Promise<T> {
+  return run.target.approver ? runPart(run, [part], work) : work();
+}
+
+async function runPart<T>(run: MigrationRun, parts: readonly PlanPart[], work: () => Promise<T>): Promise<T> {
+  const { target, plan, history } = run;
+  if (!plan) throw staleError('It needs approval, and did not before it had the lock.');
+  const bound = bind(plan.action, parts, history);
+  if (digestOf(target, bound) !== plan.digest) throw staleError('It differs from the plan before it had the lock.');
+  const { approval } = plan;
+  if (!approval) return work();
+  if (!target.approver) throw nobodyToAsk(target);
+  const claim = await readClaim(target);
+  const isContinued = claim !== undefined && continues(claim, bound, history);
+  if (!isContinued) await writeClaim(run, approval, bound);
+  return target.approver.use(approval, work, isContinued);
+}
+
+function needsApproval({ when }: PlanApprover, planned: readonly PlannedMigration[]): boolean {
+  switch (when) {
+    case 'always':
+      return planned.length > 0;
+    case 'lossy':
+      return planned.some((one) => isDestructive(one) || (one.direction === 'up' && hasLosses(one)));
+    case 'destructive':
+      return planned.some(isDestructive);
+  }
+}
+
+/** Whatever the migration or a flag permits. */
+const isDestructive = ({ statements }: PlannedMigration): boolean => statements.some(({ destructive }) => destructive);
+
+const hasLosses = ({ migration: { lossy = [] } }: PlannedMigration): boolean => lossy.length > 0;
+
+function bind(action: string, parts: readonly PlanPart[], history: History): BoundPlan {
+  return {
+    action,
+    history: historyDigest(history, new Set(parts.map(({ tag }) => tag))),
+    migrations: parts.map(({ tag, direction, origin, checksum, statements, migration }) => {
+      const texts = statements.map(({ text }) => text);
+      // The tag of a change by the API has the time of the call.
+      return origin === 'api'
+        ? { tag: nameOfTag(tag), direction, checksum: sha256(migration[direction]), was: null, statements: texts }
+        : { tag, direction, checksum, was: stateOf(history, tag), statements: texts };
+    }),
+  };
+}
+
+/** The rows of the history but for some, as they are once interrupted migrations are finished. */
+function historyDigest(history: History, without: ReadonlySet<string>): string {
+  const rows = history.inOrder().filter(({ row: { tag } }) => !without.has(tag));
+  return sha256(rows.map(({ row: { tag, checksum } }) => [tag, checksum, stateOf(history, tag)]));
+}
+
+function stateOf(history: History, tag: string): string | null {
+  const row = history.records.get(tag)?.row;
+  if (!row) return null;
+  const finished = isRollback(row) ? 'rolled_back' : 'completed';
+  return `${row.seq} ${row.status === 'applying' ? finished : row.status}`;
+}
+
+/** Whether a plan is the rest of the one that a claim is for, of which the first migrations are done. */
+function continues({ plan }: ClaimRow, rest: BoundPlan, history: History): boolean {
+  const done = plan.migrations.slice(0, plan.migrations.length - rest.migrations.length);
+  const left = plan.migrations.slice(done.length);
+  return (
+    done.length > 0 &&
+    plan.action === rest.action &&
+    canonicalJson(left) === canonicalJson(rest.migrations) &&
+    done.every(({ tag, direction, was }) => {
+      const state = stateOf(history, tag);
+      return state !== was && state?.endsWith(direction === 'up' ? ' completed' : ' rolled_back');
+    }) &&
+    historyDigest(history, new Set(plan.migrations.map(({ tag }) => tag))) === plan.history
+  );
+}
+
+function digestOf({ product, env, database, dialect, approver }: Target, plan: BoundPlan): string {
+  return sha256({ product, env, database, dialect: dialect.name, identity: approver?.identity ?? '', plan });
+}
+
+async function readClaim({ connection }: Target): Promise<ClaimRow | undefined> {
+  return (await connection.records(claimTable).get('last'))?.record;
+}
+
+async function writeClaim(
+  { target: { connection }, epoch }: MigrationRun,
+  { requestId, approved: digest }: RunApproval,
+  plan: BoundPlan,
+): Promise<void> {
+  await connection.ensureTables([anyDefinition(claimTable)]);
+  const version = (await connection.records(claimTable).get('last'))?.version;
+  const write = recordWrite(claimTable, { id: 'last', requestId, digest, plan }, version);
+  const { failure } = await connection.run([{ transactional: true, statements: [], writes: [write] }], epoch);
+  if (failure) throw failure.error;
+}
+
+/** What the plan destroys, for people. */
+async function lossesOf(target: Target, planned: readonly PlannedMigration[]): Promise<string[]> {
+  const previewed = await previewStatements(target, planned);
+  return previewed.flatMap(({ tag, direction, statements, migration: { lossy = [] } }) => [
+    ...statements
+      .filter(({ destructive }) => destructive)
+      .map(({ text, loss }) => `${tag}: ${text}${loss ? ` (${rowsText(loss)})` : ''}`),
+    ...(direction === 'up' ? lossy.map((sentence) => `${tag}: ${sentence}`) : []),
+  ]);
+}
+
+function rowsText({ collection, rows, hasMore }: { collection: string; rows: number; hasMore: boolean }): string {
+  return `${collection} has ${hasMore ? 'more than ' : ''}${rows} ${rows === 1 ? 'row' : 'rows'}`;
+}
+
+function nobodyToAsk({ env }: Target): SvcError {
+  return new SvcError('config_invalid', `Nobody is configured to approve plans of "${env}".`, {
+    why: 'A plugin requires approval of this plan.',
+    state: 'Nothing was changed.',
+    next: [`Set environments.${env}.approval: { role: '…' }, and the role in approvals.roles.`],
+  });
+}
+
+function staleError(why: string): SvcError {
+  return new SvcError('approval_stale', 'The plan is not the one that was reviewed.', {
+    why,
+    state: 'Nothing was changed, and no approval was used.',
+    next: ['Run the command again: it makes a new plan.'],
+  });
+}
+
+const sha256 = (value: unknown): string => hash('sha256', canonicalJson(value as Json), 'base64url');
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

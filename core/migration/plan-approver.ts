@@ -1,0 +1,111 @@
+/*
+ * What a plan needs of those who review it. An environment with `approval` has an approver (config/sdk/plan-approver.ts),
+ * plugins tap `migration:plan`.
+ */
+
+export const APPROVAL_CONDITIONS = ['destructive', 'lossy', 'always'] as const;
+export type ApprovalCondition = (typeof APPROVAL_CONDITIONS)[number];
+
+/** Asks people, in an environment whose configuration says so. */
+export interface PlanApprover {
+  readonly when: ApprovalCondition;
+  /** The physical database, without credentials. */
+  readonly identity: string;
+  /** Who asks, for those who decide. */
+  describe(): Promise<{ readonly requestedBy: string; readonly commit?: string }>;
+  /**
+   * Finds the decision of a plan, or requests one. Throws `approval_pending` without one within the time, and
+   * `approval_rejected`.
+   */
+  ask(plan: PlanDescription, options: AskOptions): Promise<string>;
+  /**
+   * Runs `work` as the call that was approved, so that its record shows how it ended. Throws `approval_stale` if the request
+   * is no longer approved, unless `isContinued`: then a part of the plan has run.
+   */
+  use<T>(approval: RunApproval, work: () => Promise<T>, isContinued: boolean): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface AskOptions {
+  /** Milliseconds to wait for the decision; default 0. */
+  readonly waitMs?: number;
+  /** Asks about every plan, whatever `when` is. */
+  readonly isRequired?: boolean;
+  /** Requests another decision about a plan that was rejected. */
+  readonly askAgain?: boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Called once if the decision has to be waited for. */
+  readonly onWaiting?: (request: { readonly requestId: string; readonly expiresAt: string }) => void;
+}
+
+export interface ShownPlan {
+  readonly environment: string;
+  readonly database: string;
+  /** `migrate`, `rollback`, `resolve --retry`, `up`, `down`, or an operation of `db.schema`. */
+  readonly action: string;
+  readonly migrations: readonly ShownMigration[];
+}
+
+/** A plan before it runs, for the taps of `migration:plan`. The strictest verdict counts, in any order of the taps. */
+export class PlanReview {
+  readonly plan: ShownPlan & {
+    /** What is lost, in words, with the number of rows. */
+    readonly losses: readonly string[];
+  };
+  #denial: string | undefined;
+  #needsApproval = false;
+
+  constructor(plan: PlanReview['plan']) {
+    this.plan = plan;
+    Object.freeze(this);
+  }
+
+  get denial(): string | undefined {
+    return this.#denial;
+  }
+
+  get needsApproval(): boolean {
+    return this.#needsApproval;
+  }
+
+  /** The plan does not run. */
+  deny(reason: string): void {
+    this.#denial ??= reason;
+  }
+
+  /** The plan waits for people, as `approval` of the environment says, whatever its `when` is. */
+  requireApproval(): void {
+    this.#needsApproval = true;
+  }
+}
+
+/** What people approve. */
+export interface PlanDescription extends ShownPlan {
+  readonly losses: readonly string[];
+  readonly requestedBy: string;
+  readonly commit?: string;
+  /** The digest of the plan: of what runs, and of the history on which it runs. */
+  readonly plan: string;
+}
+
+interface ShownMigration {
+  readonly tag: string;
+  readonly direction: 'up' | 'down';
+  readonly statements: readonly string[];
+}
+
+/** A plan that was reviewed before the lock. */
+export interface ReviewedPlan {
+  readonly action: string;
+  /** Digest of the plan. */
+  readonly digest: string;
+  /** Absent if it needs none. */
+  readonly approval?: RunApproval;
+}
+
+/** The approval of a plan, as known before the lock. */
+export interface RunApproval {
+  readonly requestId: string;
+  /** Digest of the plan that was approved; this one may be the rest of it. */
+  readonly approved: string;
+}

@@ -1,0 +1,175 @@
+import * as assert from 'node:assert/strict';
+import { svc as svcCommand } from './kit/cli.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { assertExit, json, LONG, type Project, project, users, withAge } from './kit/project.ts';
+import { test as declare } from './kit/test.ts';
+
+const missing = await unavailable();
+const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] } };
+const ASKING = { prd: { approval: { role: 'dba' } } };
+
+/** Declares a test with a project in the environment prd, whose first migration is applied and whose second drops a field. */
+function test(name: string, body: (shop: Project, run: Run) => Promise<void>, environments: object = ASKING): void {
+  if (missing !== undefined) {
+    declare.skip(name, missing);
+    return;
+  }
+  declare(
+    name,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      try {
+        const shop = project({ main: url }, { env: 'prd', environments, approvals });
+        shop.schema(withAge);
+        assertExit(await shop.svc('db', 'schema', 'generate', '--name', 'first'));
+        assertExit(await shop.svc('db', 'migrate', '--yes'));
+        shop.schema(users);
+        assertExit(await shop.svc('db', 'schema', 'generate', '--name', 'second'));
+        await body(shop, (env, ...args) => svcCommand(args, { cwd: shop.root, env }));
+      } finally {
+        await drop();
+      }
+    },
+    LONG,
+  );
+}
+
+type Run = (env: Readonly<Record<string, string>>, ...args: readonly string[]) => ReturnType<Project['svc']>;
+
+async function tokenOf(shop: Project, principal: string, group: string): Promise<string> {
+  const created = await shop.svc('people', 'token', 'create', principal, '--group', group, '--expires', '1d');
+  return assertExit(created).stdout.trim();
+}
+
+async function decide(shop: Project, run: Run, token: string, decision: 'approve' | 'reject', requestId: string) {
+  const { request } = json(assertExit(await shop.svc('approvals', 'show', requestId, '--json')));
+  const more = decision === 'approve' ? ['--review-token', request.reviewToken] : ['--reason', 'keep the ages'];
+  return run({ SVC_TOKEN: token }, 'approvals', decision, requestId, '--yes', ...more);
+}
+
+test('svc db migrate: a destructive plan ends with 9, is shown, approved and run', async (shop, run) => {
+  const waiting = assertExit(await shop.svc('db', 'migrate', '--yes', '--allow-destructive', '--json'), 9);
+  const { code, details, state } = json(waiting);
+  assert.equal(code, 'approval_pending');
+  assert.match(state, /^Nothing was changed\./);
+  const { requestId } = details;
+  assert.equal(json(assertExit(await shop.svc('db', 'migrate', '--json'), 9)).details.requestId, requestId);
+
+  const shown = assertExit(await shop.svc('approvals', 'show', requestId)).stdout;
+  for (const text of ['svc_db_migrate', 'DROP COLUMN', 'Values of users.age cannot be restored', 'users has 0 rows'])
+    assert.ok(
+      shown
+        .replace(/\s+(↪ +)?/g, ' ')
+        .replaceAll('\\"', '"')
+        .includes(text),
+      `${text} in ${shown}`,
+    );
+
+  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
+  assertExit(await decide(shop, run, await tokenOf(shop, 'bo@acme.example', 'sales'), 'approve', requestId), 1);
+  assertExit(await decide(shop, run, token, 'approve', requestId));
+  assertExit(await shop.svc('db', 'migrate'));
+  assert.match(
+    assertExit(await shop.svc('approvals', 'show', requestId)).stdout,
+    /approved by ann@acme\.example, run: done/,
+  );
+  assert.match(assertExit(await shop.svc('db', 'migrate')).stdout, /Nothing to do/);
+});
+
+test('svc db migrate: who asks does not approve; a rejection ends with 3; --ask-again asks again', async (shop, run) => {
+  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
+  const other = await tokenOf(shop, 'cy@acme.example', 'dba');
+  const asked = json(assertExit(await run({ SVC_TOKEN: token }, 'db', 'migrate', '--json'), 9)).details.requestId;
+  assert.match(assertExit(await decide(shop, run, token, 'approve', asked), 1).stderr, /decision_refused/);
+  assertExit(await decide(shop, run, other, 'reject', asked));
+  const rejected = assertExit(await shop.svc('db', 'migrate'), 3).stderr;
+  assert.match(rejected, /rejected by cy@acme\.example[\s\S]*keep the ages[\s\S]*--ask-again/);
+  const again = json(assertExit(await shop.svc('db', 'migrate', '--ask-again', '--json'), 9)).details.requestId;
+  assert.notEqual(again, asked);
+  assertExit(await decide(shop, run, other, 'approve', again));
+  assertExit(await shop.svc('db', 'migrate'));
+});
+
+test('svc db migrate --wait: waits for the decision, and runs', async (shop, run) => {
+  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
+  const migrating = shop.svc('db', 'migrate', '--wait', '90s');
+  let requestId: string | undefined;
+  while (requestId === undefined) {
+    const { records } = json(assertExit(await shop.svc('approvals', 'list', '--json')));
+    requestId = records[0]?.requestId;
+  }
+  assertExit(await decide(shop, run, token, 'approve', requestId));
+  const ran = assertExit(await migrating);
+  assert.match(ran.stderr, new RegExp(`Waiting for approval of ${requestId}`));
+  assert.match(ran.stdout, /1 migration/);
+});
+
+const AGENT = { CLAUDECODE: '1' };
+
+test(
+  'an agent destroys nothing without a person, in an environment that is not local',
+  async (shop, run) => {
+    const [, file = ''] = shop.files();
+    const second = `svc/database/migrations/main/${file}`;
+    const permitted = { ...JSON.parse(shop.read(second)), allow: ['destructive'] };
+    shop.write(second, permitted);
+    const flags = ['--yes', '--allow-destructive'];
+    const refused = assertExit(await run(AGENT, 'db', 'migrate', ...flags), 2).stderr;
+    assert.match(refused, /agent_needs_approval[\s\S]*CLAUDECODE/);
+    assertExit(await run(AGENT, 'db', 'migrate', 'rollback', ...flags), 2);
+    assertExit(
+      await run(AGENT, 'db', 'migrate', 'resolve', file.replace('.json', ''), '--forget', ...flags.slice(0, 1)),
+      2,
+    );
+    assertExit(
+      await run(AGENT, 'people', 'token', 'create', 'ann@acme.example', '--group', 'dba', '--expires', '1d'),
+      2,
+    );
+    assert.match(assertExit(await run(AGENT, 'doctor')).stdout, /agent: CLAUDECODE is set/);
+    // What destroys nothing is as free as for anybody.
+    assertExit(await run(AGENT, 'db', 'migrate', '--dry-run'));
+    assertExit(await shop.svc('db', 'migrate', ...flags));
+  },
+  {},
+);
+
+test('an agent may ask for approval, and not give it', async (shop, run) => {
+  const { requestId } = json(assertExit(await run(AGENT, 'db', 'migrate', '--allow-destructive', '--json'), 9)).details;
+  const { request } = json(assertExit(await run(AGENT, 'approvals', 'show', requestId, '--json')));
+  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
+  for (const SVC_TOKEN of [token, '']) {
+    const env = SVC_TOKEN === '' ? AGENT : { ...AGENT, SVC_TOKEN };
+    const approving = await run(env, 'approvals', 'approve', requestId, '--yes', '--review-token', request.reviewToken);
+    assert.match(assertExit(approving, 2).stderr, /agent_may_not_decide/);
+  }
+  // Without its marker, it is still nobody who was verified.
+  assertExit(await run({}, 'approvals', 'approve', requestId, '--yes', '--review-token', request.reviewToken), 1);
+  assertExit(await run(AGENT, 'db', 'migrate'), 9);
+});
+
+test(
+  'an agent is free in an environment that is local',
+  async (_shop, run) => {
+    assertExit(await run(AGENT, 'db', 'migrate', '--allow-destructive'));
+  },
+  { prd: { local: true } },
+);
+
+test('svc db migrate: a plan that is too large to be read is run in parts', async (shop) => {
+  const [, second = ''] = shop.files();
+  const large = (tag: string) => {
+    const statement = `DELETE FROM users WHERE email = '${'x'.repeat(200_000)}'`;
+    const up = [{ type: 'raw', dialect: 'postgresql', statement }];
+    shop.write(`svc/database/migrations/main/${tag}.json`, {
+      tag,
+      name: tag,
+      up,
+      down: [],
+      irreversible: 'It deletes.',
+    });
+  };
+  large('99990101_000000_large');
+  large('99990102_000000_larger');
+  assert.match(assertExit(await shop.svc('db', 'migrate'), 2).stderr, /migration_too_large[\s\S]*--to <tag>/);
+  assertExit(await shop.svc('db', 'migrate', '--to', second.replace('.json', '')), 9);
+});

@@ -1,0 +1,77 @@
+import * as assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Svc } from '../config/sdk/index.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import { bundleScript } from './kit/bundle.ts';
+import { mapConcurrently } from './kit/map-concurrently.ts';
+import { assertFullyMigrated, definedInCode } from './kit/migrations.ts';
+import { LIFTOFF_ONLY } from './kit/node-flags.ts';
+import { approvalConfig, approve, drops, ground, requestOf } from './kit/plan-approval.ts';
+import { sixEngines } from './kit/six-engines.ts';
+import { test } from './kit/test.ts';
+
+const SLOW = { timeoutMs: 900_000 };
+/** Elsewhere than on PostgreSQL only some of the calls: each takes a run. SVC_TEST_EVERY_CALL=1 tries all. */
+const EVERY = process.env.SVC_TEST_EVERY_CALL === undefined ? 7 : 1;
+
+/** Kills a run of an approved plan before the n-th call. Returns whether it had that many. */
+async function killRun(script: string, dialect: string, url: string, at: number): Promise<boolean> {
+  const child = spawn(process.execPath, [LIFTOFF_ONLY, script, dialect, url, String(at)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (printed += chunk));
+  const [code, signal] = await once(child, 'close');
+  if (signal === 'SIGKILL') return true;
+  assert.equal(code, 0, printed);
+  return false;
+}
+
+for (const { name, missing, createDatabase } of sixEngines) {
+  const title = `${name}: after a kill before any call, an approved plan is finished under its one approval`;
+  if (missing !== undefined) {
+    test.skip(title, missing);
+    continue;
+  }
+  test(
+    title,
+    async () => {
+      const script = await bundleScript('plan-process.ts');
+      const step = name === 'postgresql' ? 1 : EVERY;
+      let isFinished = false;
+      const places = function* () {
+        for (let at = 1; !isFinished; at += step) yield at;
+      };
+      const kills = await mapConcurrently(places(), async (at) => {
+        const { url, drop } = await createDatabase();
+        const svc = new Svc({ config: approvalConfig(name, url) });
+        try {
+          const target = (await svc.database.connect({ database: 'main' })).getAdapter();
+          const all = [ground, ...drops];
+          await migrate(target, [ground].map(definedInCode));
+          const requestId = await requestOf(migrate(target, all.map(definedInCode)));
+          await approve(svc, requestId);
+          const wasKilled = await killRun(script, name, url, at);
+          isFinished ||= !wasKilled;
+          await migrate(target, all.map(definedInCode));
+          await assertFullyMigrated(target, all);
+          const { records } = await svc.approvals.list({ executionId: 'migrations of main' });
+          assert.deepEqual(
+            records.map((one) => one.requestId),
+            [requestId],
+          );
+          assert.equal(records[0]?.status, 'approved');
+          return wasKilled;
+        } catch (error) {
+          throw new Error(`killed at ${at}: ${error}`, { cause: error });
+        } finally {
+          await svc.close();
+          await drop();
+        }
+      });
+      assert.ok(kills.filter(Boolean).length > 3, `only ${kills.filter(Boolean).length} calls`);
+    },
+    SLOW,
+  );
+}
