@@ -61,6 +61,8 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   approval_parameters_invalid: 2,
   approval_unseen: 2,
   approval_stale: 2,
+  approver_required: 2,
+  approvers_changed: 2,
   agent_needs_approval: 2,
   agent_may_not_decide: 2,
   decision_invalid: 2,

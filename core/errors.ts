@@ -90,6 +90,8 @@ export const codes = {
   // approvals
   approval_decided: 'The request was already decided differently.',
   approval_expired: 'The deadline to decide the request has passed.',
+  approver_required: 'Only a person who approves migrations may change who does.',
+  approvers_changed: 'The changes of the database are approved elsewhere than the configuration says.',
   agent_needs_approval: 'An AI agent may not make the change without a person.',
   agent_may_not_decide: 'An AI agent may not decide requests.',
   approval_pending: 'The plan waits for approval.',
@@ -293,6 +295,8 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   value_invalid: 'Write the value in the format of its field type.',
   approval_decided: 'Nothing to do: `details` contains the existing decision.',
   approval_expired: 'Let the agent request the call again; a longer `approvalTimeout` allows more time.',
+  approver_required: 'Run it with SVC_TOKEN of a person who approves migrations.',
+  approvers_changed: 'Configure `approval` and `approvals.store` as they were.',
   agent_needs_approval: 'Let a person run the command, or configure `approval` for the environment.',
   agent_may_not_decide: 'Let a person decide the request.',
   approval_pending: 'Run the command again once the request in `details` is approved, or wait for it with `--wait`.',

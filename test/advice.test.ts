@@ -30,6 +30,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'cli-lint.test.ts': ['--format <…>'],
   'cli-plan-approval.test.ts': [
     'svc approvals show <…>    for those who decide',
+    'Run it with SVC_TOKEN of a person who approves them.',
     'Run the command again once it is approved, or wait for the decision: --wait 30m',
     'Change the migration. Or ask again, for the same plan: --ask-again',
     'Run it in parts: svc db migrate --to <tag>',

@@ -36,8 +36,10 @@ function test(name: string, body: (shop: Project, run: Run) => Promise<void>, en
 
 type Run = (env: Readonly<Record<string, string>>, ...args: readonly string[]) => ReturnType<Project['svc']>;
 
-async function tokenOf(shop: Project, principal: string, group: string): Promise<string> {
-  const created = await shop.svc('people', 'token', 'create', principal, '--group', group, '--expires', '1d');
+/** A token; the second of those who approve is created with the first. */
+async function tokenOf(run: Run, principal: string, group: string, by?: string): Promise<string> {
+  const env = by === undefined ? {} : { SVC_TOKEN: by };
+  const created = await run(env, 'people', 'token', 'create', principal, '--group', group, '--expires', '1d');
   return assertExit(created).stdout.trim();
 }
 
@@ -65,8 +67,8 @@ test('svc db migrate: a destructive plan ends with 9, is shown, approved and run
       `${text} in ${shown}`,
     );
 
-  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
-  assertExit(await decide(shop, run, await tokenOf(shop, 'bo@acme.example', 'sales'), 'approve', requestId), 1);
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
+  assertExit(await decide(shop, run, await tokenOf(run, 'bo@acme.example', 'sales'), 'approve', requestId), 1);
   assertExit(await decide(shop, run, token, 'approve', requestId));
   assertExit(await shop.svc('db', 'migrate'));
   assert.match(
@@ -77,8 +79,8 @@ test('svc db migrate: a destructive plan ends with 9, is shown, approved and run
 });
 
 test('svc db migrate: who asks does not approve; a rejection ends with 3; --ask-again asks again', async (shop, run) => {
-  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
-  const other = await tokenOf(shop, 'cy@acme.example', 'dba');
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
+  const other = await tokenOf(run, 'cy@acme.example', 'dba', token);
   const asked = json(assertExit(await run({ SVC_TOKEN: token }, 'db', 'migrate', '--json'), 9)).details.requestId;
   assert.match(assertExit(await decide(shop, run, token, 'approve', asked), 1).stderr, /decision_refused/);
   assertExit(await decide(shop, run, other, 'reject', asked));
@@ -91,7 +93,7 @@ test('svc db migrate: who asks does not approve; a rejection ends with 3; --ask-
 });
 
 test('svc db migrate --wait: waits for the decision, and runs', async (shop, run) => {
-  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
   const migrating = shop.svc('db', 'migrate', '--wait', '90s');
   let requestId: string | undefined;
   while (requestId === undefined) {
@@ -102,6 +104,32 @@ test('svc db migrate --wait: waits for the decision, and runs', async (shop, run
   const ran = assertExit(await migrating);
   assert.match(ran.stderr, new RegExp(`Waiting for approval of ${requestId}`));
   assert.match(ran.stdout, /1 migration/);
+});
+
+test('who approves is changed by a person who does', async (shop, run) => {
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
+  const config = JSON.parse(shop.read('svc.config.json'));
+  const roles = { dba: ['group:dba', 'user:di@acme.example'] };
+  shop.write('svc.config.json', { ...config, approvals: { ...approvals, roles } });
+  assert.match(
+    assertExit(await shop.svc('db', 'migrate'), 2).stderr,
+    /approver_required[\s\S]*group:dba[\s\S]*di@acme/,
+  );
+  assertExit(await run({ SVC_TOKEN: token }, 'db', 'migrate'), 9);
+  const { requestId } = json(assertExit(await shop.svc('db', 'migrate', '--json'), 9)).details;
+  const di = await tokenOf(run, 'di@acme.example', 'ops', token);
+  assertExit(await decide(shop, run, di, 'approve', requestId));
+  assertExit(await shop.svc('db', 'migrate'));
+});
+
+test('a database that remembers its approval is changed by no configuration without', async (shop) => {
+  const config = JSON.parse(shop.read('svc.config.json'));
+  shop.write('svc.config.json', { ...config, environments: {} });
+  assert.match(assertExit(await shop.svc('db', 'migrate', '--allow-destructive'), 2).stderr, /approvers_changed/);
+  assertExit(await shop.svc('db', 'migrate', 'status'));
+  assert.match((await shop.svc('doctor')).stdout, /remembers that people approve its changes/);
+  shop.write('svc.config.json', config);
+  assertExit(await shop.svc('db', 'migrate'), 9);
 });
 
 const AGENT = { CLAUDECODE: '1' };
@@ -133,10 +161,10 @@ test(
   {},
 );
 
-test('an agent may ask for approval, and not give it', async (shop, run) => {
+test('an agent may ask for approval, and not give it', async (_shop, run) => {
   const { requestId } = json(assertExit(await run(AGENT, 'db', 'migrate', '--allow-destructive', '--json'), 9)).details;
   const { request } = json(assertExit(await run(AGENT, 'approvals', 'show', requestId, '--json')));
-  const token = await tokenOf(shop, 'ann@acme.example', 'dba');
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
   for (const SVC_TOKEN of [token, '']) {
     const env = SVC_TOKEN === '' ? AGENT : { ...AGENT, SVC_TOKEN };
     const approving = await run(env, 'approvals', 'approve', requestId, '--yes', '--review-token', request.reviewToken);

@@ -199,10 +199,12 @@ onPostgresql('a plan that changes while a run waits for the lock does not run', 
   assert.ok(postgresql);
   await approvedPlan(svc, target);
   const other = await connectTarget(postgresql.dialect, url, { env: 'prd' });
+  const { approver } = target;
+  assert.ok(approver);
   try {
     const isLocked = deferred();
     const isWaiting = deferred();
-    const change = withLockedHistory(other, {}, async (locked) => {
+    const change = withLockedHistory({ ...other, approver }, {}, async (locked) => {
       isLocked.resolve();
       await isWaiting.promise;
       const extra = migration('20260101_120000_extra')

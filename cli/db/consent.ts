@@ -5,6 +5,7 @@ import {
   type PlannedMigration,
   destructiveStatements as textsOf,
 } from '../../core/migration/plan.ts';
+import { mayDestroy } from '../../core/migration/plan-approval.ts';
 import type { RollbackOptions } from '../../core/migration/preview.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { assertNoAgent, restrictedAgent } from '../agent.ts';
@@ -93,8 +94,7 @@ export function consentToRollback(
 
 /** Whatever a flag or a migration permits: an agent destroys nothing by itself. */
 function assertMayDestroy(runtime: Runtime, plan: readonly PlannedMigration[]): void {
-  const destroys = plan.some(({ statements }) => statements.some(({ destructive }) => destructive));
-  if (destroys) assertNoAgent(runtime, 'destroy data', true);
+  if (plan.some(mayDestroy)) assertNoAgent(runtime, 'destroy data', true);
 }
 
 function declined(): SvcError {

@@ -7,7 +7,7 @@ import type { PermissionProbe } from '../../core/dialect.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../core/migration/drift.ts';
 import { History, historyModel } from '../../core/migration/history.ts';
-import { HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
+import { APPROVED_HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
 import { type StatusReport, status } from '../../core/migration/status.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { modelOperations } from '../../core/schema/model-operations.ts';
@@ -272,7 +272,7 @@ async function referenceProbes(target: Target, files: readonly MigrationFile[]):
 
 function historyCheck(
   name: string,
-  { product, env }: Runtime,
+  { product, env, config }: Runtime,
   tag: string,
   found: { readonly version: number; readonly product: string; readonly database: string; readonly env: string },
 ): Check {
@@ -284,12 +284,20 @@ function historyCheck(
       next: ['Check the URL.', `svc db migrate --adopt --db ${tag}    if this product now owns the database`],
     };
   }
-  if (found.version > HISTORY_VERSION) {
+  if (found.version > APPROVED_HISTORY_VERSION) {
     return {
       name,
       result: 'fail',
-      message: `the history has version ${found.version}, but this SDK supports ${HISTORY_VERSION}`,
+      message: `the history has version ${found.version}, but this SDK supports ${APPROVED_HISTORY_VERSION}`,
       next: [`npm install ${manifest.name}@latest`],
+    };
+  }
+  if (found.version === APPROVED_HISTORY_VERSION && !config.environments?.[env]?.approval) {
+    return {
+      name,
+      result: 'fail',
+      message: `the database remembers that people approve its changes, and the configuration asks nobody in ${env}`,
+      next: [`Set environments.${env}.approval as it was.`],
     };
   }
   return { name, result: 'ok', message: `history version ${found.version}` };

@@ -78,7 +78,7 @@ export async function loadRuntime(
 }
 
 /** What makes the approver of a database, in an environment with `approval`. */
-export type LoadApprover = () => Promise<new (runtime: Runtime, database: string, identity: string) => PlanApprover>;
+export type LoadApprover = () => Promise<new (runtime: Runtime, database: string) => PlanApprover>;
 
 interface Located {
   readonly file: string;
@@ -182,16 +182,16 @@ function createRuntime(settings: RuntimeSettings): Runtime {
       throw canWait ? error.with({ next: [...error.next, WAIT_FOR_IT] }) : error;
     });
     const connection = tracked(await connecting, open);
-    const approver = await approverOf(tag, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`);
+    const approver = await approverOf(tag);
     const dialects = await host.names('dialects');
     return { database: tag, product, env, dialect, connection, hooks, dialects, ...(approver && { approver }) };
   };
 
-  const approverOf = async (tag: string, identity: string): Promise<PlanApprover | undefined> => {
+  const approverOf = async (tag: string): Promise<PlanApprover | undefined> => {
     if (!config.environments?.[env]?.approval) return undefined;
     if (!loadApprover) throw new Error('A runtime without approver cannot connect to an environment with approval.');
     const Approver = await loadApprover();
-    const approver = new Approver(runtime, tag, identity);
+    const approver = new Approver(runtime, tag);
     approvers.add(approver);
     return approver;
   };

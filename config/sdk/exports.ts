@@ -32,7 +32,7 @@ export type { Signal, SignalInput, SignalOptions, SignalResult } from '../../cor
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 export type { CallOutcome, PendingStatus } from '../../core/approval/outcome.ts';
 export { parseDecision } from '../../core/approval/parse-decision.ts';
-export type { PersonToken } from '../../core/approval/person-tokens.ts';
+export type { NewToken, PersonToken } from '../../core/approval/person-tokens.ts';
 export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
 export type { Principal, SignalPrincipal, Verification } from '../../core/approval/principal.ts';
 export type {
@@ -86,7 +86,7 @@ export {
   MigrationEngine,
   type MigrationStatus,
 } from '../../core/migration/migration-engine.ts';
-export type { PlanReview } from '../../core/migration/plan-approver.ts';
+export type { PlanReview, ShownMigration, ShownPlan } from '../../core/migration/plan-approver.ts';
 export type { RawOptions } from '../../core/migration/raw-options.ts';
 export type { ResolveReport } from '../../core/migration/resolve.ts';
 export type { EngineResult } from '../../core/migration/runner.ts';

@@ -1,4 +1,4 @@
-import type { PersonToken, PersonTokens } from '../../core/approval/person-tokens.ts';
+import type { NewToken, PersonToken, PersonTokens } from '../../core/approval/person-tokens.ts';
 import type { SignalPrincipal } from '../../core/approval/principal.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { openApprovals } from './approval-runtime.ts';
@@ -13,12 +13,9 @@ export class People {
 
   /**
    * Creates a token that is valid for `validForMs`. Its text is in this result only: the store has a hash of it. Throws
-   * `value_invalid`.
+   * `value_invalid`, and `approver_required` for a person who may approve migrations, without the token `by` of another.
    */
-  async createToken(
-    owner: SignalPrincipal,
-    options: { readonly validForMs: number },
-  ): Promise<PersonToken & { readonly token: string }> {
+  async createToken(owner: SignalPrincipal, options: NewToken): Promise<PersonToken & { readonly token: string }> {
     return (await this.#tokens()).create(owner, options);
   }
 

@@ -46,17 +46,15 @@ const UNDER_LOCK = { resumed: true, waitMs: 0 };
 /** The approver of a database, in an environment with `approval`. A plan is a call of a tool that waits for people. */
 export class CallPlanApprover implements PlanApprover {
   readonly when: PlanApprover['when'];
-  readonly identity: string;
   readonly #runtime: Runtime;
   readonly #executionId: string;
   readonly #timeoutMs: number;
 
-  constructor(runtime: Runtime, database: string, identity: string) {
+  constructor(runtime: Runtime, database: string) {
     const approval = runtime.config.environments?.[runtime.env]?.approval;
     if (!approval) throw new Error(`The environment ${runtime.env} has no approval.`);
     const { when, timeoutMs } = planApprovalSettings(approval);
     this.when = when;
-    this.identity = identity;
     this.#runtime = runtime;
     this.#executionId = `migrations of ${database}`;
     this.#timeoutMs = timeoutMs;
@@ -131,6 +129,13 @@ export class CallPlanApprover implements PlanApprover {
     // An earlier attempt failed or was interrupted: what is left of its plan is still approved.
     if (isContinued) return work();
     throw notApproved(`Its request is ${outcome.status}.`);
+  }
+
+  async store(): Promise<string> {
+    const { config, env } = this.#runtime;
+    const role = config.environments?.[env]?.approval?.role ?? '';
+    const { service } = await openApprovals(this.#runtime);
+    return service.personTokens.keepApprovers(config.approvals?.roles?.[role] ?? [], process.env.SVC_TOKEN);
   }
 
   close(): Promise<void> {

@@ -1,9 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { SvcError } from '../errors.ts';
 import { allRows, type RecordStore } from '../records.ts';
 import { problemText } from '../validate-shape.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
+import { isListed } from './rule.ts';
 import type { PersonTokenRow } from './schema.ts';
 import type { StoreClock } from './store-clock.ts';
 import { tokensEqual } from './token.ts';
@@ -24,8 +25,19 @@ const CHECKSUM_LENGTH = 6;
 const FORMAT = new RegExp(`^${PREFIX}[0-9A-Za-z]{${ID_LENGTH + SECRET_LENGTH + CHECKSUM_LENGTH}}$`);
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
+/** The key of the row that says who approves plans of migrations. No token has this id. */
+const APPROVERS = 'plan-approvers';
+
 /** Ten years. */
 const MAX_VALID_MS = 315_576_000_000;
+
+/** For `People.createToken`. @experimental */
+export interface NewToken {
+  /** Milliseconds, up to ten years. */
+  readonly validForMs: number;
+  /** The token of a person who already approves plans of migrations. */
+  readonly by?: string | undefined;
+}
 
 /** A token without its secret. @experimental */
 export interface PersonToken {
@@ -53,10 +65,13 @@ export class PersonTokens {
     this.#clock = clock;
   }
 
-  /** Stores a new token. Its text is returned here and never again. Throws `value_invalid`. */
+  /**
+   * Stores a new token. Its text is returned here and never again. Throws `value_invalid`, and `approver_required` without
+   * the token `by` of an approver of plans, for another one.
+   */
   async create(
     owner: SignalPrincipal,
-    { validForMs }: { readonly validForMs: number },
+    { validForMs, by }: NewToken,
   ): Promise<PersonToken & { readonly token: string }> {
     const problems = principalProblems(owner, []);
     if (!Number.isInteger(validForMs) || validForMs < 1 || validForMs > MAX_VALID_MS) {
@@ -68,7 +83,10 @@ export class PersonTokens {
         state: 'No token was created.',
       });
     }
-    const { id: principal, groups } = createPrincipal(owner, 'token');
+    const created = createPrincipal(owner, 'token');
+    const { id: principal, groups } = created;
+    const members = (await this.#rows.get(APPROVERS))?.record.body.groups ?? [];
+    if (isListed(members, created)) await this.#assertApprover(members, by, `${principal} may approve migrations.`);
     const now = await this.#clock.readNow();
     for (;;) {
       const tokenId = randomText(ID_LENGTH);
@@ -83,6 +101,37 @@ export class PersonTokens {
         body: { principal, groups },
       };
       if ((await this.#rows.insert(row)) === 'inserted') return { ...toPersonToken(row), token };
+    }
+  }
+
+  /**
+   * The id of the store, which remembers who approves plans of migrations: `user:<id>` and `group:<name>`. Throws
+   * `approver_required` for others than it remembers, without the token `by` of one of those.
+   */
+  async keepApprovers(members: readonly string[], by: string | undefined): Promise<string> {
+    const groups = [...members].sort();
+    for (;;) {
+      const found = await this.#rows.get(APPROVERS);
+      if (!found) {
+        const now = new Date(await this.#clock.readNow());
+        const body = { principal: randomUUID(), groups };
+        const row = { tokenId: APPROVERS, state: 'approvers', hash: '', createdAt: now, expiresAt: now, body } as const;
+        await this.#rows.insert(row);
+        continue;
+      }
+      const { principal, groups: remembered } = found.record.body;
+      if (remembered.join('\n') === groups.join('\n')) return principal;
+      const why = `They are ${remembered.join(', ')}; the configuration names ${groups.join(', ')}.`;
+      await this.#assertApprover(remembered, by, why);
+      await this.#rows.replace(APPROVERS, found.version, { ...found.record, body: { principal, groups } });
+    }
+  }
+
+  /** The first of the approvers needs nobody. */
+  async #assertApprover(members: readonly string[], by: string | undefined, why: string): Promise<void> {
+    if (by !== undefined && isListed(members, await this.verify(by))) return;
+    for await (const { principal: id, groups } of this.list()) {
+      if (isListed(members, createPrincipal({ id, groups }, 'token'))) throw approverRequired(why);
     }
   }
 
@@ -167,6 +216,17 @@ function checksum(text: string): string {
     digits = `${DIGITS[rest % DIGITS.length]}${digits}`;
   }
   return digits;
+}
+
+function approverRequired(why: string): SvcError {
+  return new SvcError('approver_required', 'Only a person who approves migrations may change who does.', {
+    why,
+    state: 'Nothing was changed.',
+    next: [
+      'Run it with SVC_TOKEN of a person who approves them.',
+      `If nobody has one any more, delete the row "${APPROVERS}" of _svc_approval_tokens in the database.`,
+    ],
+  });
 }
 
 function invalidToken(why: string): SvcError {

@@ -214,7 +214,8 @@ function isExcluded(not: readonly string[] = [], { id, groups }: Principal): boo
   return not.some((one) => names.includes(foldedId(one)));
 }
 
-function isListed(members: readonly string[], { id, groups }: Principal): boolean {
+/** Whether a person is one of `user:<id>` and `group:<name>`. */
+export function isListed(members: readonly string[], { id, groups }: Principal): boolean {
   return members.includes(`user:${id}`) || groups.some((group) => members.includes(`group:${group}`));
 }
 

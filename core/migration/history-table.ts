@@ -6,6 +6,8 @@ import type { Migration } from './migration.ts';
 
 /** Version 2 added the journal columns, version 3 the `found` column. */
 export const HISTORY_VERSION = 3;
+/** The same tables, in a database whose plans people approve: an SDK that does not know that must not change it. */
+export const APPROVED_HISTORY_VERSION = 4;
 
 export type HistoryOrigin = 'api' | 'engine' | 'file';
 export type HistoryStatus = 'applying' | 'completed' | 'failed' | 'rolled_back';

@@ -3,7 +3,9 @@ import { describeError, isSvcError, SvcError } from '../errors.ts';
 import { allRows, anyDefinition, type Versioned } from '../records.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
+import { rememberApprovalStore } from './approval-table.ts';
 import {
+  APPROVED_HISTORY_VERSION,
   auditTable,
   HISTORY_VERSION,
   type HistoryRow,
@@ -192,18 +194,26 @@ export async function assertHistoryVersion(target: Target): Promise<Versioned<Me
     });
   if (!found) return undefined;
   const { version } = found.record;
-  if (version > HISTORY_VERSION) {
+  if (version > APPROVED_HISTORY_VERSION) {
     throw new SvcError(
       'history_newer',
       `The history of "${target.database}" was written by a newer version of @svc/sdk.`,
       {
-        why: `It has version ${version}; this SDK supports versions up to ${HISTORY_VERSION}.`,
+        why: `It has version ${version}; this SDK supports versions up to ${APPROVED_HISTORY_VERSION}.`,
         state: 'Nothing was changed.',
         next: ['npm install @svc/sdk@latest'],
       },
     );
   }
   return found;
+}
+
+function needsApprover({ database, env }: Target): SvcError {
+  return new SvcError('approvers_changed', `People approve what changes "${database}", and nobody is configured to.`, {
+    why: `The database remembers that it has approvers, and the configuration has none for "${env}".`,
+    state: 'Nothing was changed.',
+    next: [`Set environments.${env}.approval as it was.`],
+  });
 }
 
 function isOwnedBy(target: Target, { product, database, env }: MetaRow): boolean {
@@ -226,13 +236,29 @@ export async function assertDatabaseOwner(target: Target): Promise<Versioned<Met
   );
 }
 
+/** The store of its approvals, if the database does not remember it yet. */
+export async function newApprovalStore(target: Target): Promise<string | undefined> {
+  if (!target.approver) return undefined;
+  const found = await assertHistoryVersion(target);
+  return found?.record.version === APPROVED_HISTORY_VERSION ? undefined : target.approver.store();
+}
+
 /** Creates the history tables on first use; with `adopt`, also takes over a foreign database. Needs the lock. */
-export async function claimDatabase(target: Target, epoch: number, adopt: boolean): Promise<void> {
+export async function claimDatabase(
+  target: Target,
+  epoch: number,
+  adopt: boolean,
+  approvalStore: string | undefined,
+): Promise<void> {
   const found = adopt ? await assertHistoryVersion(target) : await assertDatabaseOwner(target);
-  if (found && isOwnedBy(target, found.record) && found.record.version === HISTORY_VERSION) return;
-  const { connection, product, database, env } = target;
+  const { connection, product, database, env, approver } = target;
+  const isApproved = found?.record.version === APPROVED_HISTORY_VERSION;
+  if (isApproved && !approver) throw needsApprover(target);
+  const version = approver ? APPROVED_HISTORY_VERSION : HISTORY_VERSION;
+  if (found && isOwnedBy(target, found.record) && found.record.version === version) return;
   await connection.ensureTables([anyDefinition(historyTable), anyDefinition(metaTable), anyDefinition(auditTable)]);
-  const row: MetaRow = { id: 'meta', version: HISTORY_VERSION, product, database, env };
+  if (approvalStore !== undefined && !isApproved) await rememberApprovalStore(connection, approvalStore);
+  const row: MetaRow = { id: 'meta', version, product, database, env };
   const store = connection.records(metaTable);
   const current = found ?? (await store.get('meta'));
   if (current) await store.replace('meta', current.version, row, { epoch });

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LockOptions } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import { processWide } from '../process-wide.ts';
-import { claimDatabase, History, isRollback } from './history.ts';
+import { claimDatabase, History, isRollback, newApprovalStore } from './history.ts';
 import type { MigrationRun } from './journal.ts';
 import type { ReviewedPlan } from './plan-approver.ts';
 import { interruptedError } from './reconcile.ts';
@@ -44,7 +44,7 @@ export function withRecoveredHistory<T>(
 const heldLocks = processWide('held-locks', () => new AsyncLocalStorage<ReadonlySet<string>>());
 
 /** Takes the lock, reads the history without recovery, and runs `work`. */
-export function withLockedHistory<T>(
+export async function withLockedHistory<T>(
   target: Target,
   options: LockSessionOptions,
   work: (run: MigrationRun) => Promise<T>,
@@ -53,20 +53,20 @@ export function withLockedHistory<T>(
   const database = JSON.stringify([target.product, target.database, target.env]);
   const held = heldLocks.getStore() ?? new Set();
   if (held.has(database)) {
-    return Promise.reject(
-      new SvcError('hook_refused', 'A migration cannot be started inside another one on the same database.', {
-        why: 'A hook that runs under the migration lock requested the same lock.',
-        state: 'It was not started.',
-        next: ['Start it before or after the run, or on another database.'],
-      }),
-    );
+    throw new SvcError('hook_refused', 'A migration cannot be started inside another one on the same database.', {
+      why: 'A hook that runs under the migration lock requested the same lock.',
+      state: 'It was not started.',
+      next: ['Start it before or after the run, or on another database.'],
+    });
   }
+  // The store of the requests may be in the same database, and takes this lock when it is opened the first time.
+  const approvalStore = await newApprovalStore(target);
   return target.connection.withLock(
     (epoch) =>
       heldLocks.run(new Set([...held, database]), async () => {
         const run = { ...observer, target, epoch, signal, plan, sentText: new Map() };
         if (cached && epoch === cached.epoch + 1) return work({ ...run, history: cached.history });
-        await claimDatabase(target, epoch, adopt ?? false);
+        await claimDatabase(target, epoch, adopt ?? false, approvalStore);
         return work({ ...run, history: await History.read(target.connection) });
       }),
     {

@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import { canonicalJson, type Json } from '../json.ts';
-import { anyDefinition, type RecordDefinition, recordWrite } from '../records.ts';
+import { anyDefinition, recordWrite } from '../records.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 import { frozenClone } from '../tool/safe-json.ts';
+import { approvalTable, readApprovalStore } from './approval-table.ts';
 import { assertDatabaseOwner, History, isRollback } from './history.ts';
 import type { MigrationRun } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -42,26 +44,12 @@ interface BoundPlan {
   readonly migrations: readonly BoundMigration[];
 }
 
-interface ClaimRow {
-  readonly id: 'last';
+/** The last approval that was used. */
+interface Claim {
   readonly requestId: string;
   readonly digest: string;
   readonly plan: BoundPlan;
 }
-
-/** The last approval that was used. */
-const claimTable: RecordDefinition<ClaimRow> = {
-  collection: '_svc_plan_approval',
-  key: 'id',
-  columns: {
-    id: { type: 'string' },
-    requestId: { type: 'string' },
-    digest: { type: 'string' },
-    plan: { type: 'json' },
-  },
-  indexes: [],
-  colocateWithLock: true,
-};
 
 /** What binding and describing a plan need of its migrations. */
 export interface PlanPart extends Pick<PlannedMigration, 'tag' | 'direction' | 'origin' | 'checksum' | 'migration'> {
@@ -136,8 +124,11 @@ async function askFor(
   const { approver } = target;
   if (!approver) throw nobodyToAsk(target);
   const digest = digestOf(target, bound);
+  const store = await approver.store();
   const claim = await readClaim(target);
   if (claim && continues(claim, bound, history)) return { requestId: claim.requestId, approved: claim.digest };
+  const remembered = await readApprovalStore(target.connection);
+  if (remembered !== undefined && remembered !== store) throw otherStore(target);
   const described = { ...shown(target, bound), losses: await losses(), ...(await approver.describe()), plan: digest };
   return { requestId: await approver.ask(described, options), approved: digest };
 }
@@ -202,14 +193,19 @@ function needsApproval({ when }: PlanApprover, planned: readonly PlannedMigratio
     case 'always':
       return planned.length > 0;
     case 'lossy':
-      return planned.some((one) => isDestructive(one) || (one.direction === 'up' && hasLosses(one)));
+      return planned.some((one) => mayDestroy(one) || (one.direction === 'up' && hasLosses(one)));
     case 'destructive':
-      return planned.some(isDestructive);
+      return planned.some(mayDestroy);
   }
 }
 
-/** Whatever the migration or a flag permits. */
-const isDestructive = ({ statements }: PlannedMigration): boolean => statements.some(({ destructive }) => destructive);
+/** Whatever the migration or a flag permits, and whatever a raw statement says of itself. */
+export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): boolean =>
+  statements.some(({ destructive }) => destructive) || operations.some(isOpaque);
+
+/** Only its text says what it does. */
+const isOpaque = ({ type }: MigrationOperation): boolean =>
+  type === 'raw' || type === 'createObject' || type === 'replaceObject';
 
 const hasLosses = ({ migration: { lossy = [] } }: PlannedMigration): boolean => lossy.length > 0;
 
@@ -241,7 +237,7 @@ function stateOf(history: History, tag: string): string | null {
 }
 
 /** Whether a plan is the rest of the one that a claim is for, of which the first migrations are done. */
-function continues({ plan }: ClaimRow, rest: BoundPlan, history: History): boolean {
+function continues({ plan }: Claim, rest: BoundPlan, history: History): boolean {
   const done = plan.migrations.slice(0, plan.migrations.length - rest.migrations.length);
   const left = plan.migrations.slice(done.length);
   return (
@@ -256,12 +252,14 @@ function continues({ plan }: ClaimRow, rest: BoundPlan, history: History): boole
   );
 }
 
-function digestOf({ product, env, database, dialect, approver }: Target, plan: BoundPlan): string {
-  return sha256({ product, env, database, dialect: dialect.name, identity: approver?.identity ?? '', plan });
+/** Product, environment and tag are also in the database, which no run changes that names others. */
+function digestOf({ product, env, database, dialect }: Target, plan: BoundPlan): string {
+  return sha256({ product, env, database, dialect: dialect.name, plan });
 }
 
-async function readClaim({ connection }: Target): Promise<ClaimRow | undefined> {
-  return (await connection.records(claimTable).get('last'))?.record;
+async function readClaim({ connection }: Target): Promise<Claim | undefined> {
+  const row = (await connection.records(approvalTable).get('last'))?.record;
+  return row && { requestId: row.requestId, digest: row.digest, plan: row.plan as BoundPlan };
 }
 
 async function writeClaim(
@@ -269,9 +267,9 @@ async function writeClaim(
   { requestId, approved: digest }: RunApproval,
   plan: BoundPlan,
 ): Promise<void> {
-  await connection.ensureTables([anyDefinition(claimTable)]);
-  const version = (await connection.records(claimTable).get('last'))?.version;
-  const write = recordWrite(claimTable, { id: 'last', requestId, digest, plan }, version);
+  await connection.ensureTables([anyDefinition(approvalTable)]);
+  const version = (await connection.records(approvalTable).get('last'))?.version;
+  const write = recordWrite(approvalTable, { id: 'last', requestId, digest, plan }, version);
   const { failure } = await connection.run([{ transactional: true, statements: [], writes: [write] }], epoch);
   if (failure) throw failure.error;
 }
@@ -279,10 +277,12 @@ async function writeClaim(
 /** What the plan destroys, for people. */
 async function lossesOf(target: Target, planned: readonly PlannedMigration[]): Promise<string[]> {
   const previewed = await previewStatements(target, planned);
-  return previewed.flatMap(({ tag, direction, statements, migration: { lossy = [] } }) => [
-    ...statements
-      .filter(({ destructive }) => destructive)
-      .map(({ text, loss }) => `${tag}: ${text}${loss ? ` (${rowsText(loss)})` : ''}`),
+  return previewed.flatMap(({ tag, direction, statements, operations = [], migration: { lossy = [] } }) => [
+    ...statements.flatMap(({ text, destructive, loss }, index) => {
+      if (destructive) return `${tag}: ${text}${loss ? ` (${rowsText(loss)})` : ''}`;
+      const operation = operations[index];
+      return operation && isOpaque(operation) ? `${tag}: ${text} (${operation.type}: svc knows its text only)` : [];
+    }),
     ...(direction === 'up' ? lossy.map((sentence) => `${tag}: ${sentence}`) : []),
   ]);
 }
@@ -296,6 +296,17 @@ function nobodyToAsk({ env }: Target): SvcError {
     why: 'A plugin requires approval of this plan.',
     state: 'Nothing was changed.',
     next: [`Set environments.${env}.approval: { role: '…' }, and the role in approvals.roles.`],
+  });
+}
+
+function otherStore({ database, env }: Target): SvcError {
+  return new SvcError('approvers_changed', `Changes of "${database}" are approved in another approvals.store.`, {
+    why: 'The database remembers the store, so that another configuration cannot name others who approve.',
+    state: 'Nothing was changed.',
+    next: [
+      `Set approvals.store for "${env}" as it was.`,
+      'If the store was moved, delete the row "store" of _svc_plan_approval in the database.',
+    ],
   });
 }
 

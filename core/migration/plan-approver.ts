@@ -9,8 +9,8 @@ export type ApprovalCondition = (typeof APPROVAL_CONDITIONS)[number];
 /** Asks people, in an environment whose configuration says so. */
 export interface PlanApprover {
   readonly when: ApprovalCondition;
-  /** The physical database, without credentials. */
-  readonly identity: string;
+  /** The id of the store of the requests. Throws `approver_required` if it remembers other approvers. */
+  store(): Promise<string>;
   /** Who asks, for those who decide. */
   describe(): Promise<{ readonly requestedBy: string; readonly commit?: string }>;
   /**
@@ -38,6 +38,7 @@ export interface AskOptions {
   readonly onWaiting?: (request: { readonly requestId: string; readonly expiresAt: string }) => void;
 }
 
+/** What a plan changes. */
 export interface ShownPlan {
   readonly environment: string;
   readonly database: string;
@@ -88,7 +89,8 @@ export interface PlanDescription extends ShownPlan {
   readonly plan: string;
 }
 
-interface ShownMigration {
+/** A migration of a plan. */
+export interface ShownMigration {
   readonly tag: string;
   readonly direction: 'up' | 'down';
   readonly statements: readonly string[];

@@ -278,7 +278,7 @@ async function recordedPreexisting(
   target: Target,
   { seq }: Pick<HistorySummary, 'seq'>,
 ): Promise<readonly string[] | undefined> {
-  if ((await assertHistoryVersion(target))?.record.version !== HISTORY_VERSION) return undefined;
+  if (((await assertHistoryVersion(target))?.record.version ?? 0) < HISTORY_VERSION) return undefined;
   const query = { from: seq, to: seq, limit: 1, columns: ['found'] } as const;
   const [stored] = (await target.connection.records(historyTable).page('bySeq', query)).records;
   return stored?.record.found ?? undefined;

@@ -12,7 +12,8 @@ export default class PeopleTokenCreate extends ApprovalsCommand {
     description: 'Creates a token that proves who decides.',
     details:
       'Prints the token once: the store has a hash of it. Its owner sets it as SVC_TOKEN for `svc approvals approve` and `reject`, ' +
-      'or sends it to the callback as `Authorization: Bearer`. To change the groups, create another token and revoke this one.',
+      'or sends it to the callback as `Authorization: Bearer`. To change the groups, create another token and revoke this one. ' +
+      'A token of a person who may approve migrations (`environments.<env>.approval`) is created with SVC_TOKEN of another such person, but for the first.',
     examples: [
       ['A token for a quarter', 'svc people token create ann@acme.example --group finance --expires 90d'],
       ['For a script', 'svc people token create ann@acme.example --group finance --expires 90d --json'],
@@ -28,7 +29,8 @@ export default class PeopleTokenCreate extends ApprovalsCommand {
     const validForMs = parseAge('--expires', this.expires, 'No token was created.');
     const { People } = await import('../../../../config/sdk/people.ts');
     const people = new People(async () => runtime);
-    const created = await people.createToken({ id: this.principal, groups: this.groups }, { validForMs });
+    const owner = { id: this.principal, groups: this.groups };
+    const created = await people.createToken(owner, { validForMs, by: process.env.SVC_TOKEN });
     this.print(created.token);
     this.note(`The token ${created.tokenId} of ${created.principal} is valid until ${created.expiresAt}.`);
     this.note('It is not shown again. Give it to its owner only.');
