@@ -58,7 +58,14 @@ test('svc db migrate: a destructive plan ends with 9, is shown, approved and run
   assert.equal(json(assertExit(await shop.svc('db', 'migrate', '--json'), 9)).details.requestId, requestId);
 
   const shown = assertExit(await shop.svc('approvals', 'show', requestId)).stdout;
-  for (const text of ['svc_db_migrate', 'DROP COLUMN', 'Values of users.age cannot be restored', 'users has 0 rows'])
+  for (const text of [
+    'svc_db_migrate',
+    'DROP COLUMN',
+    'Values of users.age cannot be restored',
+    'users has 0 rows',
+    'SVC204',
+    'the schema comes back, the data does not',
+  ])
     assert.ok(
       shown
         .replace(/\s+(↪ +)?/g, ' ')

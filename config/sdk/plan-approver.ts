@@ -6,10 +6,20 @@ import { hasLapsed } from '../../core/approval/state.ts';
 import { SvcError } from '../../core/errors.ts';
 import { canonicalJson, type Json } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
-import type { AskOptions, PlanApprover, PlanDescription, RunApproval } from '../../core/migration/plan-approver.ts';
+import type { Migration } from '../../core/migration/migration.ts';
+import type {
+  AddedMigrations,
+  AskOptions,
+  PlanApprover,
+  PlanDescription,
+  RequestContext,
+  RunApproval,
+} from '../../core/migration/plan-approver.ts';
+import type { Target } from '../../core/migration/target.ts';
 import { callKey, isOversized } from '../../core/tool/call-digest.ts';
 import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
+import { lintLines, lintMigrations, withRows } from '../load/lint.ts';
 import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalSettings } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { closeApprovals, openApprovals } from './approval-runtime.ts';
@@ -27,12 +37,13 @@ const TOOL = {
       database: text,
       action: text,
       losses: { type: 'array', items: text },
+      warnings: { type: 'array', items: text },
       migrations: { type: 'array', items: { type: 'object' } },
       requestedBy: text,
       commit: text,
       plan: text,
     },
-    required: ['environment', 'database', 'action', 'losses', 'migrations', 'requestedBy', 'plan'],
+    required: ['environment', 'database', 'action', 'losses', 'warnings', 'migrations', 'requestedBy', 'plan'],
     additionalProperties: false,
   },
   requiresConfirmation: true,
@@ -60,9 +71,16 @@ export class CallPlanApprover implements PlanApprover {
     this.#timeoutMs = timeoutMs;
   }
 
-  async describe(): Promise<{ readonly requestedBy: string; readonly commit?: string }> {
+  async describe({ database, connection }: Target, { before, added }: AddedMigrations): Promise<RequestContext> {
     const commit = await currentCommit(this.#runtime.root);
-    return { requestedBy: (await this.#requester()) ?? osActor(), ...(commit !== undefined && { commit }) };
+    const isAdded = (one: Migration): boolean => added.includes(one);
+    const { findings } = await lintMigrations(this.#runtime, database, [...before, ...added], isAdded);
+    const counted = await withRows(connection, findings);
+    return {
+      requestedBy: (await this.#requester()) ?? osActor(),
+      ...(commit !== undefined && { commit }),
+      warnings: added.flatMap(({ tag }) => lintLines(counted, tag).map((line) => `${tag}: ${line}`)),
+    };
   }
 
   async ask(plan: PlanDescription, { waitMs = 0, askAgain = false, signal, onWaiting }: AskOptions): Promise<string> {

@@ -7,6 +7,7 @@ import { frozenClone } from '../tool/safe-json.ts';
 import { approvalTable, readApprovalStore } from './approval-table.ts';
 import { assertDatabaseOwner, History, isRollback } from './history.ts';
 import type { MigrationRun } from './journal.ts';
+import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import {
   type AskOptions,
@@ -52,7 +53,11 @@ interface Claim {
 }
 
 /** What binding and describing a plan need of its migrations. */
-export interface PlanPart extends Pick<PlannedMigration, 'tag' | 'direction' | 'origin' | 'checksum' | 'migration'> {
+export interface PlanPart
+  extends Pick<
+    PlannedMigration,
+    'tag' | 'direction' | 'origin' | 'checksum' | 'migration' | 'operations' | 'destructive'
+  > {
   readonly statements: readonly { readonly text: string }[];
 }
 
@@ -74,12 +79,13 @@ export async function reviewPlan(
   if (fresh.length === 0 || !(approver || isHooked)) return undefined;
   const bound = bind(action, fresh, history);
   const plan = { action, digest: digestOf(target, bound) };
-  const losses = once(() => lossesOf(target, fresh));
+  const effects = once(() => effectsOf(target, fresh));
   const isHookRequired =
-    isHooked && (await hooksRequireApproval(target, { ...shown(target, bound), losses: await losses() }));
+    isHooked &&
+    (await hooksRequireApproval(target, { ...shown(target, action, fresh), losses: (await effects()).losses }));
   const isRequired = isHookRequired || (approver && (options.isRequired || needsApproval(approver, fresh)));
   if (!isRequired) return isHooked ? plan : undefined;
-  return { ...plan, approval: await askFor(target, history, bound, losses, options) };
+  return { ...plan, approval: await askFor({ target, history, parts: fresh, bound, effects }, options) };
 }
 
 /** Whether anybody reviews plans before they run. */
@@ -110,17 +116,20 @@ export async function reviewDecision(
   const { part } = await read();
   const history = await History.read(target.connection);
   const bound = bind(action, [part], history);
-  const approval = await askFor(target, history, bound, async () => [], options);
+  const effects = async () => ({ losses: [], copies: [] });
+  const approval = await askFor({ target, history, parts: [part], bound, effects }, options);
   return { action, digest: digestOf(target, bound), approval };
 }
 
-async function askFor(
-  target: Target,
-  history: History,
-  bound: BoundPlan,
-  losses: () => Promise<readonly string[]>,
-  options: AskOptions,
-): Promise<RunApproval> {
+interface Question {
+  readonly target: Target;
+  readonly history: History;
+  readonly parts: readonly PlanPart[];
+  readonly bound: BoundPlan;
+  readonly effects: () => Promise<PlanEffects>;
+}
+
+async function askFor({ target, history, parts, bound, effects }: Question, options: AskOptions): Promise<RunApproval> {
   const { approver } = target;
   if (!approver) throw nobodyToAsk(target);
   const digest = digestOf(target, bound);
@@ -129,17 +138,43 @@ async function askFor(
   if (claim && continues(claim, bound, history)) return { requestId: claim.requestId, approved: claim.digest };
   const remembered = await readApprovalStore(target.connection);
   if (remembered !== undefined && remembered !== store) throw otherStore(target);
-  const described = { ...shown(target, bound), losses: await losses(), ...(await approver.describe()), plan: digest };
+  const before = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
+  const added = parts.flatMap(({ direction, migration }) => (direction === 'up' ? [migration] : []));
+  const { losses, copies } = await effects();
+  const { warnings, ...context } = await approver.describe(target, { before, added });
+  const described = {
+    ...shown(target, bound.action, parts),
+    losses,
+    warnings: [...copies, ...warnings],
+    ...context,
+    plan: digest,
+  };
   return { requestId: await approver.ask(described, options), approved: digest };
 }
 
-function shown({ env, database }: Target, { action, migrations }: BoundPlan): ShownPlan {
+function shown({ env, database, dialect }: Target, action: string, parts: readonly PlanPart[]): ShownPlan {
   return {
     environment: env,
     database,
     action,
-    migrations: migrations.map(({ tag, direction, statements }) => ({ tag, direction, statements })),
+    migrations: parts.map((part) => {
+      const { tag, direction, origin, statements } = part;
+      const wayBack = direction === 'up' ? { wayBack: wayBackOf(part, dialect.name) } : {};
+      const texts = statements.map(({ text }) => text);
+      return { tag: origin === 'api' ? nameOfTag(tag) : tag, direction, statements: texts, ...wayBack };
+    }),
   };
+}
+
+function wayBackOf({ migration, operations = [], destructive = [] }: PlanPart, dialect: string): string {
+  const { up, down, lossy = [] } = migration;
+  const reason = whyIrreversible(migration, dialect);
+  if (reason !== undefined) return `none: ${reason}`;
+  if (down.length === 0 && up.length > 0) return 'none';
+  if (operations.some(isOpaque)) return 'as its file says: svc does not know whether the data comes back';
+  return lossy.length > 0 || destructive.length > 0
+    ? 'the schema comes back, the data does not'
+    : 'everything comes back';
 }
 
 /** Whether a tap requires approval. Throws `hook_refused` if one denies the plan, or fails. */
@@ -274,18 +309,31 @@ async function writeClaim(
   if (failure) throw failure.error;
 }
 
-/** What the plan destroys, for people. */
-async function lossesOf(target: Target, planned: readonly PlannedMigration[]): Promise<string[]> {
-  const previewed = await previewStatements(target, planned);
-  return previewed.flatMap(({ tag, direction, statements, operations = [], migration: { lossy = [] } }) => [
-    ...statements.flatMap(({ text, destructive, loss }, index) => {
-      if (destructive) return `${tag}: ${text}${loss ? ` (${rowsText(loss)})` : ''}`;
-      const operation = operations[index];
-      return operation && isOpaque(operation) ? `${tag}: ${text} (${operation.type}: svc knows its text only)` : [];
-    }),
-    ...(direction === 'up' ? lossy.map((sentence) => `${tag}: ${sentence}`) : []),
-  ]);
+/** For people. */
+interface PlanEffects {
+  readonly losses: readonly string[];
+  readonly copies: readonly string[];
 }
+
+async function effectsOf(target: Target, planned: readonly PlannedMigration[]): Promise<PlanEffects> {
+  const losses: string[] = [];
+  const copies: string[] = [];
+  for (const { tag, direction, statements, operations = [], migration } of await previewStatements(target, planned)) {
+    for (const [index, { text, destructive, loss, copy }] of statements.entries()) {
+      const operation = operations[index];
+      if (destructive) losses.push(`${tag}: ${text}${loss ? ` (${rowsText(loss)})` : ''}`);
+      else if (operation && isOpaque(operation)) {
+        losses.push(`${tag}: ${text} (${operation.type}: svc knows its text only)`);
+      }
+      if (copy) copies.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOf(copy)} are copied`);
+    }
+    if (direction === 'up') losses.push(...(migration.lossy ?? []).map((sentence) => `${tag}: ${sentence}`));
+  }
+  return { losses, copies };
+}
+
+const rowsOf = ({ rows, isEstimate }: { rows: number; isEstimate: boolean }): string =>
+  `${isEstimate ? 'about ' : ''}${rows} ${rows === 1 ? 'row' : 'rows'}`;
 
 function rowsText({ collection, rows, hasMore }: { collection: string; rows: number; hasMore: boolean }): string {
   return `${collection} has ${hasMore ? 'more than ' : ''}${rows} ${rows === 1 ? 'row' : 'rows'}`;

@@ -3,6 +3,9 @@
  * plugins tap `migration:plan`.
  */
 
+import type { Migration } from './migration.ts';
+import type { Target } from './target.ts';
+
 export const APPROVAL_CONDITIONS = ['destructive', 'lossy', 'always'] as const;
 export type ApprovalCondition = (typeof APPROVAL_CONDITIONS)[number];
 
@@ -11,8 +14,8 @@ export interface PlanApprover {
   readonly when: ApprovalCondition;
   /** The id of the store of the requests. Throws `approver_required` if it remembers other approvers. */
   store(): Promise<string>;
-  /** Who asks, for those who decide. */
-  describe(): Promise<{ readonly requestedBy: string; readonly commit?: string }>;
+  /** Who asks, and what the linter finds in the migrations of the plan. */
+  describe(target: Target, migrations: AddedMigrations): Promise<RequestContext>;
   /**
    * Finds the decision of a plan, or requests one. Throws `approval_pending` without one within the time, and
    * `approval_rejected`.
@@ -24,6 +27,18 @@ export interface PlanApprover {
    */
   use<T>(approval: RunApproval, work: () => Promise<T>, isContinued: boolean): Promise<T>;
   close(): Promise<void>;
+}
+
+export interface RequestContext {
+  readonly requestedBy: string;
+  readonly commit?: string;
+  readonly warnings: readonly string[];
+}
+
+/** Migrations that a plan applies, and those before them. */
+export interface AddedMigrations {
+  readonly before: readonly Migration[];
+  readonly added: readonly Migration[];
 }
 
 export interface AskOptions {
@@ -83,6 +98,8 @@ export class PlanReview {
 /** What people approve. */
 export interface PlanDescription extends ShownPlan {
   readonly losses: readonly string[];
+  /** Tables that are copied, and what the linter finds: what blocks others, and breaks the programs that run. */
+  readonly warnings: readonly string[];
   readonly requestedBy: string;
   readonly commit?: string;
   /** The digest of the plan: of what runs, and of the history on which it runs. */
@@ -94,6 +111,8 @@ export interface ShownMigration {
   readonly tag: string;
   readonly direction: 'up' | 'down';
   readonly statements: readonly string[];
+  /** What a rollback brings back. Absent for a rollback. */
+  readonly wayBack?: string;
 }
 
 /** A plan that was reviewed before the lock. */

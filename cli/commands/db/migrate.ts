@@ -1,10 +1,10 @@
 import { Command, Option } from 'clipanion';
+import { lintLines, lintMigrations, withRows } from '../../../config/load/lint.ts';
 import { migrate, type RunReport } from '../../../core/migration/migrate.ts';
 import { previewMigrate } from '../../../core/migration/preview.ts';
 import type { CommandResult } from '../../base.ts';
 import { forEachDatabase, PlanCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
-import { lintLines, lintMigrations, withRows } from '../../db/lint.ts';
 import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { formatDuration, plural } from '../../output.ts';

@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion';
+import { lintLevels, lintMigrations, withRows } from '../../../../config/load/lint.ts';
 import type { MigrationFile } from '../../../../config/project/migration-files.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { IgnoredFinding, LintFinding } from '../../../../core/lint/lint.ts';
@@ -7,7 +8,6 @@ import { status } from '../../../../core/migration/status.ts';
 import { nearest } from '../../../../core/nearest.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
-import { lintLevels, lintMigrations, withRows } from '../../../db/lint.ts';
 import {
   githubAnnotations,
   gitlabReport,

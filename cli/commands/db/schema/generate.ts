@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion';
+import { lintLines, lintMigrations } from '../../../../config/load/lint.ts';
 import { changedBeforeCreated, type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
 import { formatMigration } from '../../../../config/project/migration-files.ts';
 import { assertObjectFolders, readObjectFiles } from '../../../../config/project/object-files.ts';
@@ -8,7 +9,6 @@ import { SvcError } from '../../../../core/errors.ts';
 import type { UndecidedRename } from '../../../../core/schema/rename/undecided.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
-import { lintLines, lintMigrations } from '../../../db/lint.ts';
 import { planData, planText } from '../../../db/plan-text.ts';
 import { plural } from '../../../output.ts';
 import { canPrompt, choose } from '../../../prompt.ts';

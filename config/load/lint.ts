@@ -1,11 +1,11 @@
-import type { LintLevels } from '../../config/define.ts';
-import type { Runtime } from '../../config/load/runtime.ts';
 import type { Connection } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
 import { type LintFinding, type LintReport, lint, withRowCounts } from '../../core/lint/lint.ts';
 import type { LintRule } from '../../core/lint/rule.ts';
 import { rulesFor } from '../../core/lint/rule-sets.ts';
 import type { Migration } from '../../core/migration/migration.ts';
+import type { LintLevels } from '../define.ts';
+import type { Runtime } from './runtime.ts';
 
 /** The levels of an environment come before those of the configuration. */
 export const lintLevels = ({ config, env }: Runtime): LintLevels => ({
