@@ -59,7 +59,7 @@ const failure = object({
   details: { type: 'object' },
 });
 
-const row = object({ table: text, rows: count }, { atLeast: yes });
+const row = object({ table: text, rows: count }, { atLeast: yes, values: count });
 const copy = object({ table: text, rows: orNull(count), permitted: flag }, { estimate: yes });
 const plan = list(
   object(

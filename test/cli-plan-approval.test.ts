@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { svc as svcCommand } from './kit/cli.ts';
-import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
 import { assertExit, json, LONG, type Project, project, users, withAge } from './kit/project.ts';
 import { test as declare } from './kit/test.ts';
 
@@ -9,7 +9,7 @@ const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] } }
 const ASKING = { prd: { approval: { role: 'dba' } } };
 
 /** Declares a test with a project in the environment prd, whose first migration is applied and whose second drops a field. */
-function test(name: string, body: (shop: Project, run: Run) => Promise<void>, environments: object = ASKING): void {
+function test(name: string, body: Body, environments: object = ASKING): void {
   if (missing !== undefined) {
     declare.skip(name, missing);
     return;
@@ -17,7 +17,8 @@ function test(name: string, body: (shop: Project, run: Run) => Promise<void>, en
   declare(
     name,
     async () => {
-      const { url, drop } = await freshDatabase();
+      const database = await freshDatabase();
+      const { url, drop } = database;
       try {
         const shop = project({ main: url }, { env: 'prd', environments, approvals });
         shop.schema(withAge);
@@ -25,7 +26,7 @@ function test(name: string, body: (shop: Project, run: Run) => Promise<void>, en
         assertExit(await shop.svc('db', 'migrate', '--yes'));
         shop.schema(users);
         assertExit(await shop.svc('db', 'schema', 'generate', '--name', 'second'));
-        await body(shop, (env, ...args) => svcCommand(args, { cwd: shop.root, env }));
+        await body(shop, (env, ...args) => svcCommand(args, { cwd: shop.root, env }), database);
       } finally {
         await drop();
       }
@@ -34,6 +35,7 @@ function test(name: string, body: (shop: Project, run: Run) => Promise<void>, en
   );
 }
 
+type Body = (shop: Project, run: Run, database: PostgresqlTestDatabase) => Promise<void>;
 type Run = (env: Readonly<Record<string, string>>, ...args: readonly string[]) => ReturnType<Project['svc']>;
 
 /** A token; the second of those who approve is created with the first. */
@@ -83,6 +85,18 @@ test('svc db migrate: a destructive plan ends with 9, is shown, approved and run
     /approved by ann@acme\.example, run: done/,
   );
   assert.match(assertExit(await shop.svc('db', 'migrate')).stdout, /Nothing to do/);
+});
+
+test('--count-rows counts all rows, and the values of a dropped field', async (shop, _run, { query }) => {
+  await query(`INSERT INTO users (email, age) SELECT 'u' || n, nullif(n % 2, 0) FROM generate_series(1, 10003) AS n`);
+  const counted = assertExit(await shop.svc('db', 'migrate', '--dry-run')).stdout;
+  assert.match(counted, /"users" \(more than 10,000 rows\)/);
+  const all = assertExit(await shop.svc('db', 'migrate', '--dry-run', '--count-rows')).stdout;
+  assert.match(all, /"users" \(10,003 rows, 5,002 with a value\)/);
+  const { databases } = json(assertExit(await shop.svc('db', 'migrate', '--dry-run', '--count-rows', '--json')));
+  assert.deepEqual(databases[0].plan[0].statements[0].loses, { table: 'users', rows: 10_003, values: 5002 });
+  const { why } = json(assertExit(await shop.svc('db', 'migrate', '--count-rows', '--json'), 9));
+  assert.match(why, /users has 10003 rows, 5002 with a value/);
 });
 
 test('svc db migrate: who asks does not approve; a rejection ends with 3; --ask-again asks again', async (shop, run) => {

@@ -218,6 +218,7 @@ onPostgresql('a plan that changes while a run waits for the lock does not run', 
     await change;
     const error = await expectError(run, 'approval_stale');
     assert.match(String(error.state), /Nothing was changed/);
+    assert.match(String(error.why), /Another migration was applied/);
     assert.deepEqual(await tables(target), ['extra', 'one', 'two']);
     await requestOf(migrate(target, all));
   } finally {

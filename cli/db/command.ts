@@ -117,6 +117,12 @@ export abstract class MigratorCommand extends DatabaseCommand {
   }
 }
 
+/** `--count-rows` of the commands whose plans may destroy data. */
+export const countRowsOption = () =>
+  Option.Boolean('--count-rows', false, {
+    description: 'Counts all rows that are lost, and the values of dropped fields. Default: up to 10,000 rows.',
+  });
+
 /** A command whose plan waits for people, where the environment says so. */
 export abstract class PlanCommand extends MigratorCommand {
   override readonly asksPeople = true;
@@ -129,6 +135,9 @@ export abstract class PlanCommand extends MigratorCommand {
     description: 'Requests approval of a plan again that was rejected.',
   });
 
+  /** Whether it counts every row that is lost. */
+  readonly countRows: boolean = false;
+
   /** Throws `usage` for an invalid duration. */
   async ask(): Promise<{ readonly ask: AskOptions }> {
     const runtime = await this.runtime();
@@ -136,6 +145,7 @@ export abstract class PlanCommand extends MigratorCommand {
       ask: {
         ...(this.wait !== undefined && { waitMs: parseWait('--wait', this.wait) }),
         askAgain: this.askAgain,
+        countsAll: this.countRows,
         isRequired: runtime.protectedEnv && restrictedAgent(runtime) !== undefined,
         signal: this.signal,
         onWaiting: ({ requestId, expiresAt }) =>

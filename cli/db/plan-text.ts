@@ -96,7 +96,8 @@ function copyText({ collection, rows, isEstimate }: NonNullable<PreviewedStateme
 
 function lossText(loss: PreviewedStatement['loss']): string {
   if (!loss) return 'unknown rows';
-  return `"${loss.collection}" (${loss.hasMore ? 'more than ' : ''}${rowsText(loss.rows)})`;
+  const values = loss.values === undefined ? '' : `, ${loss.values.toLocaleString('en')} with a value`;
+  return `"${loss.collection}" (${loss.hasMore ? 'more than ' : ''}${rowsText(loss.rows)}${values})`;
 }
 
 const rowsText = (rows: number): string => `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
@@ -133,7 +134,14 @@ export function planData(steps: readonly PlannedMigrationText[]): object[] {
       text,
       transactional,
       destructive,
-      ...(loss && { loses: { table: loss.collection, rows: loss.rows, ...(loss.hasMore && { atLeast: true }) } }),
+      ...(loss && {
+        loses: {
+          table: loss.collection,
+          rows: loss.rows,
+          ...(loss.hasMore && { atLeast: true }),
+          ...(loss.values !== undefined && { values: loss.values }),
+        },
+      }),
       ...(copy && {
         copies: {
           table: copy.collection,

@@ -11,13 +11,14 @@ import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import {
   type AskOptions,
+  type BoundPlan,
   type PlanApprover,
   PlanReview,
   type ReviewedPlan,
   type RunApproval,
   type ShownPlan,
 } from './plan-approver.ts';
-import { previewStatements } from './preview-statements.ts';
+import { previewStatements, type TableLoss } from './preview-statements.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
@@ -27,23 +28,6 @@ import type { Target } from './target.ts';
  * row in the database that changes claims the approval, before the first statement. A run that stopped halfway continues
  * under that claim, with exactly the rest of its plan.
  */
-
-/** A migration of a plan, as far as its approval depends on it. */
-interface BoundMigration {
-  readonly tag: string;
-  readonly direction: 'up' | 'down';
-  readonly checksum: string;
-  /** Its row in the history before the run. */
-  readonly was: string | null;
-  readonly statements: readonly string[];
-}
-
-interface BoundPlan {
-  readonly action: string;
-  /** Digest of the other rows of the history. */
-  readonly history: string;
-  readonly migrations: readonly BoundMigration[];
-}
 
 /** The last approval that was used. */
 interface Claim {
@@ -78,14 +62,13 @@ export async function reviewPlan(
   const fresh = planned.filter(({ tag }) => history.records.get(tag)?.row.status !== 'applying');
   if (fresh.length === 0 || !(approver || isHooked)) return undefined;
   const bound = bind(action, fresh, history);
-  const plan = { action, digest: digestOf(target, bound) };
-  const effects = once(() => effectsOf(target, fresh));
+  const effects = once(() => effectsOf(target, fresh, options));
   const isHookRequired =
     isHooked &&
     (await hooksRequireApproval(target, { ...shown(target, action, fresh), losses: (await effects()).losses }));
   const isRequired = isHookRequired || (approver && (options.isRequired || needsApproval(approver, fresh)));
-  if (!isRequired) return isHooked ? plan : undefined;
-  return { ...plan, approval: await askFor({ target, history, parts: fresh, bound, effects }, options) };
+  if (!isRequired) return isHooked ? { bound } : undefined;
+  return { bound, approval: await askFor({ target, history, parts: fresh, bound, effects }, options) };
 }
 
 /** Whether anybody reviews plans before they run. */
@@ -118,7 +101,7 @@ export async function reviewDecision(
   const bound = bind(action, [part], history);
   const effects = async () => ({ losses: [], copies: [] });
   const approval = await askFor({ target, history, parts: [part], bound, effects }, options);
-  return { action, digest: digestOf(target, bound), approval };
+  return { bound, approval };
 }
 
 interface Question {
@@ -212,8 +195,9 @@ export function decideReviewed<T>(run: MigrationRun, part: PlanPart, work: () =>
 async function runPart<T>(run: MigrationRun, parts: readonly PlanPart[], work: () => Promise<T>): Promise<T> {
   const { target, plan, history } = run;
   if (!plan) throw staleError('It needs approval, and did not before it had the lock.');
-  const bound = bind(plan.action, parts, history);
-  if (digestOf(target, bound) !== plan.digest) throw staleError('It differs from the plan before it had the lock.');
+  const bound = bind(plan.bound.action, parts, history);
+  const difference = differenceOf(plan.bound, bound);
+  if (difference !== undefined) throw staleError(difference);
   const { approval } = plan;
   if (!approval) return work();
   if (!target.approver) throw nobodyToAsk(target);
@@ -287,6 +271,20 @@ function continues({ plan }: Claim, rest: BoundPlan, history: History): boolean 
   );
 }
 
+/** What has changed while the run waited for the lock. */
+function differenceOf(reviewed: BoundPlan, now: BoundPlan): string | undefined {
+  if (canonicalJson(reviewed) === canonicalJson(now)) return undefined;
+  const tags = (plan: BoundPlan) => plan.migrations.map(({ tag }) => tag).join(', ');
+  if (tags(reviewed) !== tags(now)) return `It had ${tags(reviewed)}, and now has ${tags(now) || 'nothing'}.`;
+  const changed = now.migrations.find((one, index) => {
+    const before = reviewed.migrations[index];
+    return !before || canonicalJson(before) !== canonicalJson(one);
+  });
+  return changed
+    ? `"${changed.tag}" is not what it was: its file, its statements or its row in the history.`
+    : 'Another migration was applied or rolled back in the meantime.';
+}
+
 /** Product, environment and tag are also in the database, which no run changes that names others. */
 function digestOf({ product, env, database, dialect }: Target, plan: BoundPlan): string {
   return sha256({ product, env, database, dialect: dialect.name, plan });
@@ -315,10 +313,18 @@ interface PlanEffects {
   readonly copies: readonly string[];
 }
 
-async function effectsOf(target: Target, planned: readonly PlannedMigration[]): Promise<PlanEffects> {
+async function effectsOf(
+  target: Target,
+  planned: readonly PlannedMigration[],
+  options: AskOptions,
+): Promise<PlanEffects> {
   const losses: string[] = [];
   const copies: string[] = [];
-  for (const { tag, direction, statements, operations = [], migration } of await previewStatements(target, planned)) {
+  for (const { tag, direction, statements, operations = [], migration } of await previewStatements(
+    target,
+    planned,
+    options,
+  )) {
     for (const [index, { text, destructive, loss, copy }] of statements.entries()) {
       const operation = operations[index];
       if (destructive) losses.push(`${tag}: ${text}${loss ? ` (${rowsText(loss)})` : ''}`);
@@ -335,8 +341,9 @@ async function effectsOf(target: Target, planned: readonly PlannedMigration[]): 
 const rowsOf = ({ rows, isEstimate }: { rows: number; isEstimate: boolean }): string =>
   `${isEstimate ? 'about ' : ''}${rows} ${rows === 1 ? 'row' : 'rows'}`;
 
-function rowsText({ collection, rows, hasMore }: { collection: string; rows: number; hasMore: boolean }): string {
-  return `${collection} has ${hasMore ? 'more than ' : ''}${rows} ${rows === 1 ? 'row' : 'rows'}`;
+function rowsText({ collection, rows, hasMore, values }: TableLoss): string {
+  const counted = `${collection} has ${hasMore ? 'more than ' : ''}${rows} ${rows === 1 ? 'row' : 'rows'}`;
+  return values === undefined ? counted : `${counted}, ${values} with a value`;
 }
 
 function nobodyToAsk({ env }: Target): SvcError {

@@ -48,6 +48,8 @@ export interface AskOptions {
   readonly isRequired?: boolean;
   /** Requests another decision about a plan that was rejected. */
   readonly askAgain?: boolean;
+  /** Counts every row that is lost, however long it takes. */
+  readonly countsAll?: boolean;
   readonly signal?: AbortSignal | undefined;
   /** Called once if the decision has to be waited for. */
   readonly onWaiting?: (request: { readonly requestId: string; readonly expiresAt: string }) => void;
@@ -115,11 +117,27 @@ export interface ShownMigration {
   readonly wayBack?: string;
 }
 
+/** A migration of a plan, as far as its approval depends on it. */
+interface BoundMigration {
+  readonly tag: string;
+  readonly direction: 'up' | 'down';
+  readonly checksum: string;
+  /** Its row in the history before the run. */
+  readonly was: string | null;
+  readonly statements: readonly string[];
+}
+
+/** What an approval is for. */
+export interface BoundPlan {
+  readonly action: string;
+  /** Digest of the other rows of the history. */
+  readonly history: string;
+  readonly migrations: readonly BoundMigration[];
+}
+
 /** A plan that was reviewed before the lock. */
 export interface ReviewedPlan {
-  readonly action: string;
-  /** Digest of the plan. */
-  readonly digest: string;
+  readonly bound: BoundPlan;
   /** Absent if it needs none. */
   readonly approval?: RunApproval;
 }

@@ -13,12 +13,19 @@ export interface PreviewedStatement extends Statement {
   readonly failure?: unknown;
 }
 
+export interface CountOptions {
+  /** Counts every row that is lost, and of a dropped field the rows in which it has a value. Default: up to 10,000 rows. */
+  readonly countsAll?: boolean | undefined;
+}
+
 /** The table in which a statement destroys data, under its name before the run. */
-interface TableLoss {
+export interface TableLoss {
   readonly collection: string;
-  /** At most `MAX_COUNTED`. */
+  /** At most `MAX_COUNTED`, unless all are to be counted. */
   readonly rows: number;
   readonly hasMore: boolean;
+  /** Of a dropped field, if all are counted: the rows in which it has a value. */
+  readonly values?: number;
 }
 
 export interface PreviewedMigration extends PlannedMigration {
@@ -32,12 +39,13 @@ const MAX_COUNTED = 10_000;
 export async function previewStatements(
   { connection }: Target,
   planned: readonly PlannedMigration[],
+  { countsAll = false }: CountOptions = {},
 ): Promise<PreviewedMigration[]> {
   const preview = await connection.preview?.(
     planned.flatMap(({ statements }) => statements),
     planned.flatMap(({ operations = [] }) => operations),
   );
-  const losses = await lossesByStatement(connection, planned);
+  const losses = await lossesByStatement(connection, planned, countsAll);
   let index = 0;
   return planned.map((one) => ({
     ...one,
@@ -64,6 +72,7 @@ function findingsOf({ copies, failures }: PreflightReport, at: number): Pick<Pre
 async function lossesByStatement(
   connection: Connection,
   planned: readonly PlannedMigration[],
+  countsAll: boolean,
 ): Promise<ReadonlyMap<Statement, TableLoss>> {
   const losses = new Map<Statement, TableLoss>();
   /** Each table's name before the run, by its name in the course of it. */
@@ -73,7 +82,9 @@ async function lossesByStatement(
       const statement = statements[index];
       const table = tableWithLoss(operation);
       if (statement?.destructive && table !== undefined) {
-        const loss = await countLoss(connection, presentNames.get(table) ?? table);
+        const field = countsAll && operation.type === 'dropField' ? operation.field : undefined;
+        const limit = countsAll ? Number.MAX_SAFE_INTEGER : MAX_COUNTED;
+        const loss = await countLoss(connection, presentNames.get(table) ?? table, field, limit);
         if (loss) losses.set(statement, loss);
       }
       if (operation.type === 'renameCollection')
@@ -87,10 +98,21 @@ async function lossesByStatement(
 const tableWithLoss = (operation: MigrationOperation): string | undefined =>
   operation.type === 'raw' ? undefined : affectedCollections(operation)[0];
 
-async function countLoss(connection: Connection, collection: string): Promise<TableLoss | undefined> {
+async function countLoss(
+  connection: Connection,
+  collection: string,
+  field: string | undefined,
+  limit: number,
+): Promise<TableLoss | undefined> {
   try {
-    const found = await connection.count(collection, MAX_COUNTED + 1);
-    return { collection, rows: Math.min(found, MAX_COUNTED), hasMore: found > MAX_COUNTED };
+    const found = await connection.count(collection, Math.min(limit + 1, Number.MAX_SAFE_INTEGER));
+    const values = field === undefined ? undefined : await connection.countValues?.(collection, field, limit);
+    return {
+      collection,
+      rows: Math.min(found, limit),
+      hasMore: found > limit,
+      ...(values !== undefined && { values }),
+    };
   } catch (error) {
     // A table that was dropped by hand: the run itself reports it.
     if (isSvcError(error) && error.code === 'collection_unknown') return undefined;

@@ -36,7 +36,7 @@ export type RunEvent =
 /** `to` is the last migration to apply, or the one that a rollback keeps. */
 export interface RunOptions extends Omit<LockSessionOptions, 'onWait'>, PlanUpOptions {
   readonly onEvent?: (event: RunEvent) => void;
-  /** How to ask for approval, where the environment requires it. */
+  /** How to ask for approval, where the environment requires it; a preview only counts as it says. */
   readonly ask?: AskOptions;
 }
 
@@ -56,7 +56,7 @@ export async function previewMigrate(
   const history = await readHistory(target, options);
   const planned = await planUpAfterRecovery(target, history, defined, options);
   await assertLocksFit(target, planned);
-  return previewStatements(target, planned);
+  return previewStatements(target, planned, options.ask);
 }
 
 /** The plan that `rollback` would run, interrupted rollbacks first. Takes no lock and writes nothing. */
@@ -64,7 +64,7 @@ export async function previewRollback(target: Target, options: RollbackOptions =
   const history = await readHistory(target, options);
   const planned = await planDownAfterRecovery(target, history, lastToKeep(history, options));
   await assertLocksFit(target, planned);
-  return previewStatements(target, planned);
+  return previewStatements(target, planned, options.ask);
 }
 
 /** Reads the history without the lock. */

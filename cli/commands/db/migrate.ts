@@ -3,7 +3,7 @@ import { lintLines, lintMigrations, withRows } from '../../../config/load/lint.t
 import { migrate, type RunReport } from '../../../core/migration/migrate.ts';
 import { previewMigrate } from '../../../core/migration/preview.ts';
 import type { CommandResult } from '../../base.ts';
-import { forEachDatabase, PlanCommand } from '../../db/command.ts';
+import { countRowsOption, forEachDatabase, PlanCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
 import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
@@ -27,6 +27,7 @@ export default class Migrate extends PlanCommand {
 
   to = Option.String('--to', { description: 'Stops after this migration.' });
   override dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
+  override countRows = countRowsOption();
   yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data.',
@@ -46,7 +47,11 @@ export default class Migrate extends PlanCommand {
   async #show(tag: string): Promise<object> {
     const target = await this.connect(tag);
     const defined = await this.migrations(tag);
-    const previewed = await previewMigrate(target, defined, { ...this.#options(), allowDestructive: true });
+    const previewed = await previewMigrate(target, defined, {
+      ...this.#options(),
+      ...(await this.ask()),
+      allowDestructive: true,
+    });
     const runs = new Set(previewed.map(({ migration }) => migration.tag));
     const report = await lintMigrations(
       await this.runtime(),

@@ -3,7 +3,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import { rollback } from '../../../../core/migration/migrate.ts';
 import { previewRollback } from '../../../../core/migration/preview.ts';
 import type { CommandResult } from '../../../base.ts';
-import { PlanCommand, SINGLE_DATABASE } from '../../../db/command.ts';
+import { countRowsOption, PlanCommand, SINGLE_DATABASE } from '../../../db/command.ts';
 import { consentToRollback, type DestructiveStatement, destructiveStatements } from '../../../db/consent.ts';
 import { planData, planText, preambleData } from '../../../db/plan-text.ts';
 import { progress } from '../../../db/progress.ts';
@@ -28,6 +28,7 @@ export default class Rollback extends PlanCommand {
   count = Option.String('-n,--count', { description: 'The number of migrations. Default: 1.' });
   to = Option.String('--to', { description: 'The migration to roll back to, which stays applied.' });
   override dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without running them.' });
+  override countRows = countRowsOption();
   yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data, without a prompt.',
@@ -47,7 +48,7 @@ export default class Rollback extends PlanCommand {
     const target = await this.connect(tag);
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
-      const planned = await previewRollback(target, which);
+      const planned = await previewRollback(target, { ...which, ...(await this.ask()) });
       this.print(
         planText(
           `${label}: ${plural(planned.length, 'migration')} to roll back`,

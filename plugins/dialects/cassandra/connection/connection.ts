@@ -27,6 +27,26 @@ const PERMISSION_PROBES: readonly PermissionProbe[] = [
   { needed: 'write rows', text: `INSERT INTO ${MISSING} (x) VALUES (1)` },
 ];
 
+const PAGE_SIZE = 5000;
+
+/** The number of rows, up to `limit`, whose value of a column counts. */
+async function countRows(
+  session: Session,
+  table: string,
+  column: string,
+  limit: number,
+  counts: (value: unknown) => boolean = () => true,
+): Promise<number> {
+  const cql = `SELECT ${quoteIdentifier(column)} AS value FROM ${quoteIdentifier(table)}`;
+  let count = 0;
+  for (let state: string | undefined; ; ) {
+    const page = await session.readPage(cql, [], Math.min(limit, PAGE_SIZE), state);
+    count += page.rows.filter(({ value }) => counts(value)).length;
+    if (count >= limit || page.state === undefined) return Math.min(count, limit);
+    state = page.state;
+  }
+}
+
 export function createConnection(session: Session, settings: Settings): Connection<CassandraStep> {
   const lease = new Lease(session, settings);
   const context = { session, settings, lease };
@@ -67,10 +87,10 @@ export function createConnection(session: Session, settings: Settings): Connecti
     count: (collection, limit) =>
       withSvcErrors(async () => {
         const [column = ''] = (await readColumns(session, collection)).keys();
-        return (
-          await session.rows(`SELECT ${quoteIdentifier(column)} FROM ${quoteIdentifier(collection)} LIMIT ?`, [limit])
-        ).length;
+        return countRows(session, collection, column, limit);
       }),
+    countValues: (collection, field, limit) =>
+      withSvcErrors(() => countRows(session, collection, field, limit, (value) => value !== null)),
     withLock: (work, options) => lease.withLock(work, options),
     isLocked: () => withSvcErrors(() => lease.isLocked()),
     close: () => session.close(),

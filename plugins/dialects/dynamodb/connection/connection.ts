@@ -11,7 +11,7 @@ import type { RunContext } from '../run/run-context.ts';
 import type { DynamoClient } from './client.ts';
 import { withSvcErrors } from './errors.ts';
 import { isLocked, type Lease, withLease } from './lease.ts';
-import { scanPages } from './read-items.ts';
+import { countItems } from './read-items.ts';
 import type { Settings } from './settings.ts';
 import { StateTable } from './state-table.ts';
 
@@ -67,16 +67,15 @@ export function createConnection(client: DynamoClient, settings: Settings): Conn
         await client.send('ListTables', { Limit: 1 });
         return new Date(client.clock.now());
       }),
-    count: (collection, limit) =>
-      withSvcErrors(async () => {
-        let count = 0;
-        const input = { TableName: client.table(collection), Select: 'COUNT', Limit: limit } as const;
-        for await (const page of scanPages(client, input)) {
-          count += page.Count ?? 0;
-          if (count >= limit) return limit;
-        }
-        return count;
-      }),
+    count: (collection, limit) => withSvcErrors(() => countItems(client, collection, limit)),
+    countValues: (collection, field, limit) =>
+      withSvcErrors(() =>
+        countItems(client, collection, limit, {
+          FilterExpression: 'attribute_exists(#field) AND NOT attribute_type(#field, :null)',
+          ExpressionAttributeNames: { '#field': field },
+          ExpressionAttributeValues: { ':null': { S: 'NULL' } },
+        }),
+      ),
     withLock: (work, lockOptions = {}) =>
       withSvcErrors(() => withLease(client, state, registeredWhile(leases, work), lockOptions, settings.leaseMs)),
     isLocked: () => withSvcErrors(() => isLocked(client, state)),

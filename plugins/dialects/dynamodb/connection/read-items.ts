@@ -44,3 +44,26 @@ export async function batchGet(
   }
   return found;
 }
+
+const MAX_ITEMS_PER_PAGE = 100_000;
+
+/** The number of items that a filter selects, up to `limit`. */
+export async function countItems(
+  client: DynamoClient,
+  collection: string,
+  limit: number,
+  filter: Partial<Input<'Scan'>> = {},
+): Promise<number> {
+  let count = 0;
+  const input = {
+    ...filter,
+    TableName: client.table(collection),
+    Select: 'COUNT',
+    Limit: Math.min(limit, MAX_ITEMS_PER_PAGE),
+  } as const;
+  for await (const page of scanPages(client, input)) {
+    count += page.Count ?? 0;
+    if (count >= limit) return limit;
+  }
+  return count;
+}

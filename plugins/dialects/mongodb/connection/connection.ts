@@ -77,6 +77,8 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
     update: (job) => withSvcErrors(() => runUpdate(withoutLock, job)),
     now: () => withSvcErrors(() => serverTime(server)),
     count: (collection, limit) => withSvcErrors(() => server.db.collection(collection).countDocuments({}, { limit })),
+    countValues: (collection, field, limit) =>
+      withSvcErrors(() => server.db.collection(collection).countDocuments({ [field]: { $ne: null } }, { limit })),
     withLock: (work, options) => withLeaseLock(server, settings.leaseMs, registeredWhile(leases, work), options),
     isLocked: () => withSvcErrors(() => isLocked(server)),
     close: () => server.client.close(),

@@ -1,6 +1,7 @@
 import type { Connection, WholeCatalog } from '../../../../core/dialect.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import { Mutex } from '../../shared/mutex.ts';
+import { countRows } from '../../sql/count-rows.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
 import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
@@ -116,12 +117,9 @@ export async function connect(variant: Variant, url: string, settings: Settings)
       const [row] = await rows('SELECT SYSDATE(3) AS now');
       return new Date(`${String(row?.now).replace(' ', 'T')}Z`);
     },
-    async count(collection, limit) {
-      const [row] = await rows(
-        `SELECT COUNT(*) AS count FROM (SELECT 1 FROM ${quoteIdentifier(collection)} LIMIT ${limit}) AS counted`,
-      );
-      return Number(row?.count);
-    },
+    count: (collection, limit) => countRows(rows, { table: quoteIdentifier(collection), limit }),
+    countValues: (collection, field, limit) =>
+      countRows(rows, { table: quoteIdentifier(collection), field: quoteIdentifier(field), limit }),
     withLock: (work, options) => withMigrationLock(lockContext, work, options),
     isLocked: async () => (await rows(`SELECT 1 FROM DUAL WHERE ${isLockTaken(serverInfo.database)}`)).length > 0,
     close: () => session.close(),

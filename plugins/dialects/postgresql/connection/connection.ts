@@ -3,6 +3,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import { metaTable } from '../../../../core/migration/history-table.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import type { Mutex } from '../../shared/mutex.ts';
+import { countRows } from '../../sql/count-rows.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session } from '../../sql/session.ts';
 import { toModel } from '../catalog/introspect.ts';
@@ -99,12 +100,9 @@ export async function createConnection({
       const [row] = await rows('SELECT clock_timestamp() AS now');
       return new Date(row?.now as Date | string);
     },
-    async count(collection, limit) {
-      const [row] = await rows(
-        `SELECT count(*) AS count FROM (SELECT 1 FROM ${schema}${quoteIdentifier(collection)} LIMIT ${limit}) AS counted`,
-      );
-      return Number(row?.count);
-    },
+    count: (collection, limit) => countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, limit }),
+    countValues: (collection, field, limit) =>
+      countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, field: quoteIdentifier(field), limit }),
     watch: (topic, notify) => watch(notifyChannel(schema, topic), notify),
     withLock: (work, options) => withMigrationLock(lockContext, work, options),
     isLocked: async () => (await rows(`SELECT 1 FROM ${lockHeldByAnySession(schema)}`)).length > 0,

@@ -2,6 +2,7 @@ import type { Connection, ConnectOptions, Dialect, UpdateJob, UpdateResult } fro
 import type { AnyRecordDefinition, RecordColumn, RecordValue } from '../../../../core/records.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import { isLeased, leaseTable, withLeaseLock } from '../../shared/lease.ts';
+import { countRows } from '../count-rows.ts';
 import { type RecordBackend, recordStore, recordTableStatements } from '../record-store.ts';
 import { type RecordGrammar, readRecordColumn } from '../record-values.ts';
 import { type ExecSql, rowsOf } from '../session.ts';
@@ -72,12 +73,9 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
       const [row] = await rows(`SELECT ${grammar.clock} AS now`);
       return grammar.read(row?.now, { type: 'timestamp' }) as Date;
     },
-    async count(collection, limit) {
-      const [row] = await rows(
-        `SELECT count(*) AS count FROM (SELECT 1 FROM ${quoteIdentifier(collection)} LIMIT ${limit}) AS counted`,
-      );
-      return Number(row?.count);
-    },
+    count: (collection, limit) => countRows(rows, { table: quoteIdentifier(collection), limit }),
+    countValues: (collection, field, limit) =>
+      countRows(rows, { table: quoteIdentifier(collection), field: quoteIdentifier(field), limit }),
     withLock: (work, options) => withLeaseLock(connection, work, options),
     isLocked: () => isLeased(connection),
     close: () => driver.close(),
