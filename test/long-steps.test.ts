@@ -53,7 +53,7 @@ if (noServer === undefined) {
           )
           .build();
         shop.write(`svc/database/migrations/main/${many.tag}.json`, many);
-        const refused = json(assertExit(await shop.svc('db', 'migrate', '--json'), 9));
+        const refused = json(assertExit(await shop.svc('db', 'migrate', '--json'), 10));
         assert.equal(refused.code, 'locks_exhausted');
         assert.match(refused.why, /53200/);
         assert.match(refused.nextActions.join(), /max_locks_per_transaction/);

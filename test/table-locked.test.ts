@@ -79,10 +79,10 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
         shop.write(`svc/database/migrations/main/${one.tag}.json`, one);
         await other.connection.query('BEGIN');
         await other.connection.query('SELECT * FROM b');
-        const { stderr } = assertExit(await shop.svc('db', 'migrate'), 9);
+        const { stderr } = assertExit(await shop.svc('db', 'migrate'), 10);
         assert.match(stderr, /^ {2}waiting for a lock on b: session \d+ \(.*idle in transaction/m);
         assert.match(stderr, /table_locked/);
-        const refused = json(assertExit(await shop.svc('db', 'migrate', '--json'), 9));
+        const refused = json(assertExit(await shop.svc('db', 'migrate', '--json'), 10));
         assert.equal(refused.code, 'table_locked');
         assert.equal(refused.details.blockedBy.length, 1);
         await other.connection.query('COMMIT');
