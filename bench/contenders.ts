@@ -33,9 +33,9 @@ const script = (name: string, ...args: string[]): readonly string[] => [join(ben
 const sqlFiles = (steps: readonly WorkloadMigration[], text: (step: WorkloadMigration) => string, extension: string) =>
   steps.map((step) => [`migrations/${step.tag}${extension}`, text(step)] as const);
 
-export const svc: Contender = {
-  name: 'svc',
-  how: 'a transaction for each migration and its history row; journaled steps where DDL is not transactional',
+const svcWith = (name: string, how: string, more = ''): Contender => ({
+  name,
+  how,
   prepare: async (folder, steps, engine) => {
     await writeAll(folder, [
       ['package.json', JSON.stringify({ type: 'module', private: true })],
@@ -47,7 +47,7 @@ export default defineConfig({
   product: 'bench',
   env: 'dev',
   databases: { main: { dialect: '${engine.name}', url: { dev: process.env.DATABASE_URL } } },
-});
+${more}});
 `,
       ],
       ['svc/config.json', JSON.stringify({ product: 'bench', env: 'dev' })],
@@ -66,7 +66,21 @@ export default defineConfig({
   up: [CLI, 'db', 'migrate'],
   status: [CLI, 'db', 'migrate', 'status'],
   recorded: "SELECT count(*) FROM _svc_migrations WHERE status = 'completed'",
-};
+});
+
+export const svc = svcWith(
+  'svc',
+  'a transaction for each migration and its history row; journaled steps where DDL is not transactional',
+);
+
+/** In an environment whose people are asked about plans that destroy data, which these do not. */
+const svcAsking = svcWith(
+  'svc, with approval',
+  'svc, where people approve what destroys data: nothing here does',
+  `  environments: { dev: { approval: { role: 'dba' } } },
+  approvals: { store: { database: 'main' }, roles: { dba: ['group:dba'] } },
+`,
+);
 
 /** The driver alone, with `batch` migrations per round trip. */
 export const bareOf = ({ short }: Engine, batch: number): Contender => ({
@@ -214,6 +228,6 @@ const others: readonly Contender[] = [
 
 /** The contenders on an engine. */
 export function contendersOf(engine: Engine): readonly Contender[] {
-  const all = [svc, bareOf(engine, 1), bareOf(engine, 50), drizzle, ...others];
+  const all = [svc, svcAsking, bareOf(engine, 1), bareOf(engine, 50), drizzle, ...others];
   return all.filter(({ only }) => only === undefined || only === engine.name);
 }

@@ -58,7 +58,7 @@ export async function measurePending(setting: Setting, rounds: number, until: nu
     aims: [
       { than: bare, atMost: 1.15 },
       ...contenders
-        .filter(({ name, noop }) => name !== svc.name && name !== bare && noop !== false)
+        .filter(({ name, noop }) => !name.startsWith(svc.name) && name !== bare && noop !== false)
         .map(({ name }) => ({ than: name, atMost: 1 })),
     ],
   };
