@@ -18,6 +18,12 @@ export function planApprovalSettings({ when = 'destructive', timeout }: Migratio
   return { when, timeoutMs: parseDuration(timeout ?? DEFAULT_TIMEOUT) ?? Number.NaN };
 }
 
+/** Who approves the plans of an environment: `user:<id>` and `group:<name>`. Undefined without `approval`. */
+export function planApprovers({ environments, approvals }: Config, env: string): readonly string[] | undefined {
+  const approval = environments?.[env]?.approval;
+  return approval && (approvals?.roles?.[approval.role] ?? []);
+}
+
 /** The rule of the requests of an environment. It comes before all others, so that none of them weakens it. */
 export function planApprovalRule({ role }: MigrationApprovalConfig) {
   return { match: { tool: MIGRATION_TOOL }, approve: [{ role }] };

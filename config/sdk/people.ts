@@ -1,5 +1,6 @@
 import type { NewToken, PersonToken, PersonTokens } from '../../core/approval/person-tokens.ts';
 import type { SignalPrincipal } from '../../core/approval/principal.ts';
+import { planApprovers } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { openApprovals } from './approval-runtime.ts';
 
@@ -16,7 +17,11 @@ export class People {
    * `value_invalid`, and `approver_required` for a person who may approve migrations, without the token `by` of another.
    */
   async createToken(owner: SignalPrincipal, options: NewToken): Promise<PersonToken & { readonly token: string }> {
-    return (await this.#tokens()).create(owner, options);
+    const { config, env } = await this.#runtime();
+    const tokens = await this.#tokens();
+    const approvers = planApprovers(config, env);
+    if (approvers) await tokens.keepApprovers(approvers, options.by);
+    return tokens.create(owner, options);
   }
 
   /** Yields every token, without its text. */

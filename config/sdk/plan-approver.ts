@@ -20,7 +20,7 @@ import { callKey, isOversized } from '../../core/tool/call-digest.ts';
 import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
 import { lintLines, lintMigrations, withRows } from '../load/lint.ts';
-import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalSettings } from '../load/plan-approval.ts';
+import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalSettings, planApprovers } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { closeApprovals, openApprovals } from './approval-runtime.ts';
 import { routesFor } from './delivery-routes.ts';
@@ -151,9 +151,8 @@ export class CallPlanApprover implements PlanApprover {
 
   async store(): Promise<string> {
     const { config, env } = this.#runtime;
-    const role = config.environments?.[env]?.approval?.role ?? '';
     const { service } = await openApprovals(this.#runtime);
-    return service.personTokens.keepApprovers(config.approvals?.roles?.[role] ?? [], process.env.SVC_TOKEN);
+    return service.personTokens.keepApprovers(planApprovers(config, env) ?? [], process.env.SVC_TOKEN);
   }
 
   close(): Promise<void> {
