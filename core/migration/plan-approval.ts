@@ -142,14 +142,14 @@ function shown({ env, database, dialect }: Target, action: string, parts: readon
     action,
     migrations: parts.map((part) => {
       const { tag, direction, origin, statements } = part;
-      const wayBack = direction === 'up' ? { wayBack: wayBackOf(part, dialect.name) } : {};
+      const rollback = direction === 'up' ? { rollback: rollbackText(part, dialect.name) } : {};
       const texts = statements.map(({ text }) => text);
-      return { tag: origin === 'api' ? nameOfTag(tag) : tag, direction, statements: texts, ...wayBack };
+      return { tag: origin === 'api' ? nameOfTag(tag) : tag, direction, statements: texts, ...rollback };
     }),
   };
 }
 
-function wayBackOf({ migration, operations = [], destructive = [] }: PlanPart, dialect: string): string {
+function rollbackText({ migration, operations = [], destructive = [] }: PlanPart, dialect: string): string {
   const { up, down, lossy = [] } = migration;
   const reason = whyIrreversible(migration, dialect);
   if (reason !== undefined) return `none: ${reason}`;

@@ -114,7 +114,7 @@ export interface ShownMigration {
   readonly direction: 'up' | 'down';
   readonly statements: readonly string[];
   /** What a rollback brings back. Absent for a rollback. */
-  readonly wayBack?: string;
+  readonly rollback?: string;
 }
 
 /** A migration of a plan, as far as its approval depends on it. */
