@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { RequestRow } from '../../core/approval/service.ts';
 import { hasLapsed } from '../../core/approval/state.ts';
+import type { Connection } from '../../core/dialect.ts';
 import { SvcError } from '../../core/errors.ts';
 import { canonicalJson, type Json } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
@@ -15,7 +16,6 @@ import type {
   RequestContext,
   RunApproval,
 } from '../../core/migration/plan-approver.ts';
-import type { Target } from '../../core/migration/target.ts';
 import { callKey, isOversized } from '../../core/tool/call-digest.ts';
 import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
@@ -58,6 +58,7 @@ const UNDER_LOCK = { resumed: true, waitMs: 0 };
 export class CallPlanApprover implements PlanApprover {
   readonly when: PlanApprover['when'];
   readonly #runtime: Runtime;
+  readonly #database: string;
   readonly #executionId: string;
   readonly #timeoutMs: number;
 
@@ -67,14 +68,15 @@ export class CallPlanApprover implements PlanApprover {
     const { when, timeoutMs } = planApprovalSettings(approval);
     this.when = when;
     this.#runtime = runtime;
+    this.#database = database;
     this.#executionId = `migrations of ${database}`;
     this.#timeoutMs = timeoutMs;
   }
 
-  async describe({ database, connection }: Target, { before, added }: AddedMigrations): Promise<RequestContext> {
+  async describe(connection: Pick<Connection, 'count'>, { before, added }: AddedMigrations): Promise<RequestContext> {
     const commit = await currentCommit(this.#runtime.root);
     const isAdded = (one: Migration): boolean => added.includes(one);
-    const { findings } = await lintMigrations(this.#runtime, database, [...before, ...added], isAdded);
+    const { findings } = await lintMigrations(this.#runtime, this.#database, [...before, ...added], isAdded);
     const counted = await withRows(connection, findings);
     return {
       requestedBy: (await this.#requester()) ?? osActor(),

@@ -124,7 +124,7 @@ async function askFor({ target, history, parts, bound, effects }: Question, opti
   const before = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
   const added = parts.flatMap(({ direction, migration }) => (direction === 'up' ? [migration] : []));
   const { losses, copies } = await effects();
-  const { warnings, ...context } = await approver.describe(target, { before, added });
+  const { warnings, ...context } = await approver.describe(target.connection, { before, added });
   const described = {
     ...shown(target, bound.action, parts),
     losses,

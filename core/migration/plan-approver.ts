@@ -3,8 +3,8 @@
  * plugins tap `migration:plan`.
  */
 
+import type { Connection } from '../dialect.ts';
 import type { Migration } from './migration.ts';
-import type { Target } from './target.ts';
 
 export const APPROVAL_CONDITIONS = ['destructive', 'lossy', 'always'] as const;
 export type ApprovalCondition = (typeof APPROVAL_CONDITIONS)[number];
@@ -15,7 +15,7 @@ export interface PlanApprover {
   /** The id of the store of the requests. Throws `approver_required` if it remembers other approvers. */
   store(): Promise<string>;
   /** Who asks, and what the linter finds in the migrations of the plan. */
-  describe(target: Target, migrations: AddedMigrations): Promise<RequestContext>;
+  describe(connection: Pick<Connection, 'count'>, migrations: AddedMigrations): Promise<RequestContext>;
   /**
    * Finds the decision of a plan, or requests one. Throws `approval_pending` without one within the time, and
    * `approval_rejected`.
