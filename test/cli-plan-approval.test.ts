@@ -96,7 +96,7 @@ test('--count-rows counts all rows, and the values of a dropped field', async (s
   const { databases } = json(assertExit(await shop.svc('db', 'migrate', '--dry-run', '--count-rows', '--json')));
   assert.deepEqual(databases[0].plan[0].statements[0].loses, { table: 'users', rows: 10_003, values: 5002 });
   const { why } = json(assertExit(await shop.svc('db', 'migrate', '--count-rows', '--json'), 9));
-  assert.match(why, /users has 10003 rows, 5002 with a value/);
+  assert.match(why, /users has 10,003 rows, 5,002 with a value/);
 });
 
 test('svc db migrate: who asks does not approve; a rejection ends with 3; --ask-again asks again', async (shop, run) => {

@@ -5,7 +5,7 @@ import {
   type PlannedMigration,
   destructiveStatements as textsOf,
 } from '../../core/migration/plan.ts';
-import { mayDestroy } from '../../core/migration/plan-approval.ts';
+import { mayDestroy } from '../../core/migration/plan-description.ts';
 import type { RollbackOptions } from '../../core/migration/preview.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { assertNoAgent, restrictedAgent } from '../agent.ts';

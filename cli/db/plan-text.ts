@@ -1,7 +1,7 @@
 import type { Connection } from '../../core/dialect.ts';
 import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
-import type { PreviewedStatement } from '../../core/migration/preview-statements.ts';
+import { type PreviewedStatement, rowsOfCopy, rowsOfLoss } from '../../core/migration/preview-statements.ts';
 import { escapeControls } from '../output.ts';
 
 export interface PlannedMigrationText {
@@ -90,17 +90,11 @@ function neededPermissions(steps: readonly PlannedMigrationText[]): NeededPermis
 }
 
 /** `"orders" (about 3,000,000 rows)` */
-function copyText({ collection, rows, isEstimate }: NonNullable<PreviewedStatement['copy']>): string {
-  return `"${collection}" (${isEstimate ? 'about ' : ''}${rowsText(rows)})`;
-}
+const copyText = (copy: NonNullable<PreviewedStatement['copy']>): string =>
+  `"${copy.collection}" (${rowsOfCopy(copy)})`;
 
-function lossText(loss: PreviewedStatement['loss']): string {
-  if (!loss) return 'unknown rows';
-  const values = loss.values === undefined ? '' : `, ${loss.values.toLocaleString('en')} with a value`;
-  return `"${loss.collection}" (${loss.hasMore ? 'more than ' : ''}${rowsText(loss.rows)}${values})`;
-}
-
-const rowsText = (rows: number): string => `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;
+const lossText = (loss: PreviewedStatement['loss']): string =>
+  loss ? `"${loss.collection}" (${rowsOfLoss(loss)})` : 'unknown rows';
 
 const failureText = (failure: unknown): string =>
   isSvcError(failure) ? `${failure.code}: ${describeError(failure)}` : errorMessage(failure);

@@ -119,3 +119,16 @@ async function countLoss(
     throw error;
   }
 }
+
+/** `more than 10,000 rows, 5 with a value` */
+export function rowsOfLoss({ rows, hasMore, values }: TableLoss): string {
+  const counted = `${hasMore ? 'more than ' : ''}${rowsText(rows)}`;
+  return values === undefined ? counted : `${counted}, ${values.toLocaleString('en')} with a value`;
+}
+
+/** `about 3,000,000 rows` */
+export function rowsOfCopy({ rows, isEstimate }: Pick<TableCopy, 'rows' | 'isEstimate'>): string {
+  return `${isEstimate ? 'about ' : ''}${rowsText(rows)}`;
+}
+
+const rowsText = (rows: number): string => `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;

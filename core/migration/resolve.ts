@@ -1,12 +1,13 @@
 import { v7 as uuid } from 'uuid';
 import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import type { PlanPart } from './bound-plan.ts';
 import { assertConfirmed } from './confirm-decision.ts';
 import { correctMigration, editedError } from './correct.ts';
 import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
 import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
-import { decideReviewed, type PlanPart, reviewDecision } from './plan-approval.ts';
+import { decideReviewed, reviewDecision } from './plan-approval.ts';
 import type { AskOptions } from './plan-approver.ts';
 import { type DefinedMigration, resolveCommands, unknownMigrationError } from './reconcile.ts';
 import { resumeMigration } from './recover.ts';

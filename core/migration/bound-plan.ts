@@ -1,0 +1,64 @@
+import { hash } from 'node:crypto';
+import { canonicalJson, type Json } from '../json.ts';
+import { type History, isRollback } from './history.ts';
+import type { PlannedMigration } from './plan.ts';
+import type { BoundPlan } from './plan-approver.ts';
+import { nameOfTag } from './tag.ts';
+import type { Target } from './target.ts';
+
+/** What a binding and a description need of a migration of a plan. */
+export interface PlanPart
+  extends Pick<
+    PlannedMigration,
+    'tag' | 'direction' | 'origin' | 'checksum' | 'migration' | 'operations' | 'destructive'
+  > {
+  readonly statements: readonly { readonly text: string }[];
+}
+
+export function bindPlan(action: string, parts: readonly PlanPart[], history: History): BoundPlan {
+  return {
+    action,
+    history: historyDigest(history, new Set(parts.map(({ tag }) => tag))),
+    migrations: parts.map(({ tag, direction, origin, checksum, statements, migration }) => {
+      const texts = statements.map(({ text }) => text);
+      // The tag of a change by the API has the time of the call.
+      return origin === 'api'
+        ? { tag: nameOfTag(tag), direction, checksum: sha256(migration[direction]), was: null, statements: texts }
+        : { tag, direction, checksum, was: stateOf(history, tag), statements: texts };
+    }),
+  };
+}
+
+/** The rows of the history but for some, as they are once interrupted migrations are finished. */
+export function historyDigest(history: History, without: ReadonlySet<string>): string {
+  const rows = history.inOrder().filter(({ row: { tag } }) => !without.has(tag));
+  return sha256(rows.map(({ row: { tag, checksum } }) => [tag, checksum, stateOf(history, tag)]));
+}
+
+export function stateOf(history: History, tag: string): string | null {
+  const row = history.records.get(tag)?.row;
+  if (!row) return null;
+  const finished = isRollback(row) ? 'rolled_back' : 'completed';
+  return `${row.seq} ${row.status === 'applying' ? finished : row.status}`;
+}
+
+/** What has changed while the run waited for the lock. */
+export function differenceOf(reviewed: BoundPlan, now: BoundPlan): string | undefined {
+  if (canonicalJson(reviewed) === canonicalJson(now)) return undefined;
+  const tags = (plan: BoundPlan) => plan.migrations.map(({ tag }) => tag).join(', ');
+  if (tags(reviewed) !== tags(now)) return `It had ${tags(reviewed)}, and now has ${tags(now) || 'nothing'}.`;
+  const changed = now.migrations.find((one, index) => {
+    const before = reviewed.migrations[index];
+    return !before || canonicalJson(before) !== canonicalJson(one);
+  });
+  return changed
+    ? `"${changed.tag}" is not what it was: its file, its statements or its row in the history.`
+    : 'Another migration was applied or rolled back in the meantime.';
+}
+
+/** Product, environment and tag are also in the database, which no run changes that names others. */
+export function digestOf({ product, env, database, dialect }: Target, plan: BoundPlan): string {
+  return sha256({ product, env, database, dialect: dialect.name, plan });
+}
+
+const sha256 = (value: unknown): string => hash('sha256', canonicalJson(value as Json), 'base64url');

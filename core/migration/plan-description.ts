@@ -1,0 +1,73 @@
+import type { MigrationOperation } from '../schema/operation.ts';
+import type { PlanPart } from './bound-plan.ts';
+import { whyIrreversible } from './migration.ts';
+import type { PlannedMigration } from './plan.ts';
+import type { AskOptions, ShownPlan } from './plan-approver.ts';
+import { previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
+import { nameOfTag } from './tag.ts';
+import type { Target } from './target.ts';
+
+export function shownPlan({ env, database, dialect }: Target, action: string, parts: readonly PlanPart[]): ShownPlan {
+  return {
+    environment: env,
+    database,
+    action,
+    migrations: parts.map((part) => {
+      const { tag, direction, origin, statements } = part;
+      const rollback = direction === 'up' ? { rollback: rollbackText(part, dialect.name) } : {};
+      const texts = statements.map(({ text }) => text);
+      return { tag: origin === 'api' ? nameOfTag(tag) : tag, direction, statements: texts, ...rollback };
+    }),
+  };
+}
+
+function rollbackText({ migration, operations = [], destructive = [] }: PlanPart, dialect: string): string {
+  const { up, down, lossy = [] } = migration;
+  const reason = whyIrreversible(migration, dialect);
+  if (reason !== undefined) return `none: ${reason}`;
+  if (down.length === 0 && up.length > 0) return 'none';
+  if (operations.some(isOpaque)) return 'as its file says: svc does not know whether the data comes back';
+  return lossy.length > 0 || destructive.length > 0
+    ? 'the schema comes back, the data does not'
+    : 'everything comes back';
+}
+
+/** Whatever the migration or a flag permits, and whatever a raw statement says of itself. */
+export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): boolean =>
+  statements.some(({ destructive }) => destructive) || operations.some(isOpaque);
+
+/** Only its text says what it does. */
+const isOpaque = ({ type }: MigrationOperation): boolean =>
+  type === 'raw' || type === 'createObject' || type === 'replaceObject';
+
+/** For people. */
+export interface PlanEffects {
+  readonly losses: readonly string[];
+  readonly copies: readonly string[];
+}
+
+export async function effectsOf(
+  target: Target,
+  planned: readonly PlannedMigration[],
+  options: AskOptions,
+): Promise<PlanEffects> {
+  const losses: string[] = [];
+  const copies: string[] = [];
+  for (const { tag, direction, statements, operations = [], migration } of await previewStatements(
+    target,
+    planned,
+    options,
+  )) {
+    for (const [index, { text, destructive, loss, copy }] of statements.entries()) {
+      const operation = operations[index];
+      if (destructive) losses.push(`${tag}: ${text}${loss ? ` (${loss.collection} has ${rowsOfLoss(loss)})` : ''}`);
+      else if (operation && isOpaque(operation)) {
+        losses.push(`${tag}: ${text} (${operation.type}: svc knows its text only)`);
+      }
+      if (copy)
+        copies.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
+    }
+    if (direction === 'up') losses.push(...(migration.lossy ?? []).map((sentence) => `${tag}: ${sentence}`));
+  }
+  return { losses, copies };
+}
