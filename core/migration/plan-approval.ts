@@ -7,6 +7,7 @@ import type { MigrationRun } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
 import {
   type AskOptions,
+  type BoundPlan,
   type PlanApprover,
   PlanReview,
   type ReviewedPlan,
