@@ -123,6 +123,10 @@ export interface ApprovalRuleConfig {
   readonly override?: string;
   /** The time to decide, such as `30m`, `4h` or `2d`, in place of the agent's `approvalTimeout`. */
   readonly expires?: string;
+  /** When channels are reminded of a request that still waits: `10m` after it was made, once each. */
+  readonly remind?: string | readonly string[];
+  /** People of the role `to` may decide too, in any role, once a request has waited for `after`. Channels are told. */
+  readonly escalate?: readonly { readonly after: string; readonly to: string }[];
 }
 
 export interface ConfigContext {

@@ -157,7 +157,14 @@ const request = open(
     requester: text,
     rule: open(
       { version: text, approve: roles, deny: count },
-      { not: texts, reason: text, unverified: yes, override: text },
+      {
+        not: texts,
+        reason: text,
+        unverified: yes,
+        override: text,
+        remind: list(count),
+        escalate: list(open({ role: text, afterMs: count })),
+      },
     ),
     votes,
     missing: roles,

@@ -53,10 +53,12 @@ interface ModelRule {
   readonly not?: readonly string[];
   readonly unverified?: boolean;
   readonly override?: 'heads';
+  /** To the heads. */
+  readonly escalate?: number;
 }
 
 const RULES: readonly ModelRule[] = [
-  { approve: [{ role: 'finance', count: 2 }], deny: 1 },
+  { approve: [{ role: 'finance', count: 2 }], deny: 1, escalate: 15_000 },
   {
     approve: [
       { role: 'ops', count: 1 },
@@ -71,6 +73,7 @@ const RULES: readonly ModelRule[] = [
     ],
     deny: 1,
     not: ['group:contractors'],
+    escalate: 25_000,
   },
   { approve: [{ role: 'finance', count: 2 }], deny: 2, unverified: true, override: 'heads' },
   { approve: [{ role: 'ops', count: 2 }], deny: 1, not: ['user:CY', 'requester'] },
@@ -98,7 +101,12 @@ const vote: fc.Arbitrary<Action> = fc.record({
   amount: fc.constantFrom(undefined, undefined, 20, 15, 900),
   override: fc.oneof({ arbitrary: fc.constant(false), weight: 9 }, fc.constant(true)),
 });
-const pass: fc.Arbitrary<Action> = fc.record({ do: fc.constant('pass' as const), ms: fc.nat(TIMEOUT_MS / 2) });
+/** No sum of these is near a deadline or an escalation: the clock goes on for some milliseconds during a test. */
+const STEP_MS = 1_100;
+const pass: fc.Arbitrary<Action> = fc.record({
+  do: fc.constant('pass' as const),
+  ms: fc.nat(27).map((steps) => steps * STEP_MS),
+});
 
 /** The rules of one request, in the simplest words. */
 class Model {
@@ -108,6 +116,7 @@ class Model {
     { readonly person: Person & { verified: boolean }; yes: boolean; amount: number }
   >();
   #status = 'waiting';
+  #passed = 0;
   #edit: number | undefined;
 
   constructor(rule: ModelRule) {
@@ -118,8 +127,9 @@ class Model {
     return this.#status === 'expired' ? 'rejected' : this.#status;
   }
 
-  expire(): void {
-    if (this.#status === 'waiting') this.#status = 'expired';
+  pass(ms: number): void {
+    this.#passed += ms;
+    if (this.#passed >= TIMEOUT_MS && this.#status === 'waiting') this.#status = 'expired';
   }
 
   vote({ who, verified, yes, amount, override }: Extract<Action, { do: 'vote' }>): string {
@@ -178,9 +188,10 @@ class Model {
   }
 
   #rolesOf(person: Person & { readonly verified: boolean }): readonly string[] {
+    const isAdded = this.#passed >= (this.#rule.escalate ?? Infinity) && person.groups.includes('heads');
     return this.#rule.approve
       .map(({ role }) => role)
-      .filter((role) => !person.verified || person.groups.includes(role));
+      .filter((role) => !person.verified || isAdded || person.groups.includes(role));
   }
 }
 
@@ -205,8 +216,9 @@ interface Real {
 }
 
 async function open(backend: StorageBackend): Promise<Real> {
-  const configured = RULES.map((rule, index) => ({
+  const configured = RULES.map(({ escalate, ...rule }, index) => ({
     ...rule,
+    ...(escalate !== undefined && { escalate: [{ after: `${escalate / 1_000}s`, to: 'heads' }] }),
     match: { tool: `refund${index}`, where: { amount: { lt: 500 } } },
   }));
   const heads = { approve: [{ role: 'heads' }] };
@@ -227,12 +239,10 @@ async function follow({ app, tokens, pass }: Real, ruleAt: number, actions: read
   const gate = createGate(app, compileTestTools(bank.tool({ tag: tool })), { agentTag: AGENT, humanInLoop });
   const { request, outcome } = await startCall(gate, refund(undefined, { tool, requester: REQUESTER }));
   const model = new Model(RULES[ruleAt]!);
-  let passed = 0;
   for (const action of actions) {
     if (action.do === 'pass') {
       await pass?.(action.ms);
-      passed += pass ? action.ms : 0;
-      if (passed >= TIMEOUT_MS) model.expire();
+      if (pass) model.pass(action.ms);
     } else {
       const options = optionsOf(action, tokens);
       const edit = action.amount === undefined ? undefined : { amount: action.amount };

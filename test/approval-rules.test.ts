@@ -71,6 +71,25 @@ test('a configuration with a rule that is misspelt or that nobody can satisfy is
     [{ approve: two }, /^none$/],
     [{}, /rules\[0\]\.approve: is missing/],
     [{ approve: [] }, /approve: is empty/],
+    [
+      { approve: [{ role: 'pair' }], remind: '10m', escalate: [{ after: '30m', to: 'finance' }], expires: '4h' },
+      /^none$/,
+    ],
+    [{ approve: [{ role: 'pair' }], remind: ['10m', '1 hour'] }, /remind\[1\]: is not a duration/],
+    [{ approve: [{ role: 'pair' }], remind: '4h', expires: '4h' }, /remind\[0\]: is not before the request expires/],
+    [{ approve: [{ role: 'pair' }], escalate: [{ after: '30m' }] }, /escalate\[0\]\.to: is missing/],
+    [
+      { approve: [{ role: 'pair' }], escalate: [{ after: '30m', to: 'opps' }] },
+      /to: is not a role; did you mean "ops"/,
+    ],
+    [{ approve: [{ role: 'pair' }], escalate: [{ after: '30m', to: 'pair' }] }, /to: adds nobody/],
+    [{ approve: [{ role: 'pair' }], remind: Array(21).fill('1m') }, /remind: has more than 20/],
+    // Satisfied by those who are added, if they come before the deadline.
+    [{ approve: [{ role: 'pair', count: 3 }], escalate: [{ after: '1h', to: 'ops' }] }, /^none$/],
+    [
+      { approve: [{ role: 'pair', count: 3 }], escalate: [{ after: '1h', to: 'ops' }], expires: '30m' },
+      /after: is not before the request expires/,
+    ],
     [{ approve: [{ role: 'finanec' }] }, /approve\[0\]\.role: is not a role; did you mean "finance"/],
     [{ approve: [{ role: 'finance', count: 0 }] }, /count: is not a whole number/],
     [{ approve: [{ role: 'pair' }, { role: 'pair' }] }, /occurs twice/],

@@ -10,7 +10,14 @@ import { assertNoAgentDecides } from '../agent.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { columnsOf } from '../output.ts';
 import { canPrompt, choose } from '../prompt.ts';
-import { choiceText, notStartedText, requestLines, type ShownRequest, voteLines } from './request-text.ts';
+import {
+  choiceText,
+  escalationLines,
+  notStartedText,
+  requestLines,
+  type ShownRequest,
+  voteLines,
+} from './request-text.ts';
 
 /** Where the width of what is written to is not known. */
 export const DEFAULT_COLUMNS = 80;
@@ -151,7 +158,7 @@ export async function showRequest(
   const lines = requestLines(shownRequest(record, await command.runtime()), columnsOf(stderr) ?? DEFAULT_COLUMNS);
   const isTooLong = lines.length > MAX_LINES;
   for (const line of isTooLong ? lines.slice(0, MAX_LINES) : lines) command.note(line);
-  for (const line of voteLines(record)) command.note(line);
+  for (const line of [...voteLines(record), ...escalationLines(record)]) command.note(line);
   if (record.unattendedSince !== undefined) command.note(unattendedText(record.unattendedSince));
   if (!isTooLong) return { record, isRevealed };
   const unshown = `The request has ${lines.length} lines, of which a terminal shows ${MAX_LINES}`;

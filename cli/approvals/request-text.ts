@@ -1,7 +1,7 @@
 import type { DeliveryAttempt } from '../../core/approval/audit.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
-import { roleText } from '../../core/approval/rule.ts';
+import { durationText, roleText } from '../../core/approval/rule.ts';
 import { foldLine } from '../../core/display/fold.ts';
 import { inlineJson, jsonLines, warningLines } from '../../core/display/json.ts';
 import { shorten } from '../../core/display/limit.ts';
@@ -26,7 +26,9 @@ export function listLines(record: ApprovalRecord, now: Date, width: number): str
     `  ${shortenText(reason, max).text}`,
     `  ${shortened.text}`,
     ...(shortened.complete ? [] : [`  full request: svc approvals show ${requestId}`]),
-    ...(status === 'waiting' ? voteLines(record) : []).map((line) => `  ${shorten(line, max).text}`),
+    ...(status === 'waiting' ? [...voteLines(record), ...escalationLines(record)] : []).map(
+      (line) => `  ${shorten(line, max).text}`,
+    ),
     ...decisionLines(record).map((line) => `  ${shorten(line, max).text}`),
     ...unattendedLines(record).map((line) => `  ${line}`),
   ].flatMap((line) => foldLine(line, width, '  '));
@@ -78,6 +80,14 @@ export function voteLines({ votes = [], missing = [] }: Pick<ApprovalRecord, 'vo
     return `vote       ${words.filter(Boolean).join(' ')}`;
   });
   return [...lines, ...(missing.length === 0 ? [] : [`missing    ${displayText(roleText(missing))}`])];
+}
+
+/** Who may decide too, and from when on. */
+export function escalationLines({ rule, timestamp }: Pick<ApprovalRecord, 'rule' | 'timestamp'>): string[] {
+  return (rule?.escalate ?? []).map(({ role, afterMs }) => {
+    const from = new Date(Date.parse(timestamp) + afterMs).toISOString();
+    return `escalates  to ${displayText(role)}, ${durationText(afterMs)} after the request: from ${from}`;
+  });
 }
 
 /** Says so if no process waits for the decision. */

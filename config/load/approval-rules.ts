@@ -1,5 +1,12 @@
 import { createHash } from 'node:crypto';
-import { type Condition, type Scalar, type StoredRule, unsatisfiable } from '../../core/approval/rule.ts';
+import {
+  type Condition,
+  type Escalation,
+  ruleAfter,
+  type Scalar,
+  type StoredRule,
+  unsatisfiable,
+} from '../../core/approval/rule.ts';
 import { canonicalJson } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type Path, type Problem, type Shape, shapeProblems } from '../../core/validate-shape.ts';
@@ -33,13 +40,18 @@ const RULES: Shape = {
       unverified: 'boolean',
       expires: 'string',
       override: 'string',
+      remind: NAMES,
+      escalate: { list: { properties: { after: 'string', to: 'string' }, required: ['after', 'to'] } },
     },
     required: ['approve'],
   },
 };
 
 const MAX_COUNT = 50;
+/** Each is an event in the row of its request. */
+const MAX_NOTICES = 20;
 const VERSION_LENGTH = 12;
+const NOT_A_DURATION = 'is not a duration from 1s to 52w, such as 30m, 4h or 2d';
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 31_536_000_000;
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
@@ -61,7 +73,7 @@ export function compileRules({ roles = {}, rules = [] }: Pick<ApprovalsConfig, '
   if (problems.length > 0) return { rules: [], problems };
   const versioned = compiled.map((rule): StoredRule => ({ version: versionOf(rule), ...rule }));
   for (const [index, rule] of versioned.entries()) {
-    const why = unsatisfiable(rule);
+    const why = unsatisfiable(ruleAfter(rule, rule.timeoutMs ?? Number.POSITIVE_INFINITY));
     if (why !== undefined)
       problems.push({ path: ['rules', index], text: `can never be satisfied. ${why.replace(/\.$/, '')}` });
   }
@@ -79,6 +91,7 @@ function compileRule(
   problems: Problem[],
 ): Omit<StoredRule, 'version'> {
   const { match = {}, approve, deny = 1, not = [], reason, unverified, expires, override } = config;
+  const { remind = [], escalate = [] } = config;
   const add = (key: Path, text: string) => problems.push({ path: [...path, ...key], text });
   if (approve.length === 0) add(['approve'], 'is empty');
   const addUnlessRole = (role: string, key: Path) => {
@@ -107,8 +120,23 @@ function compileRule(
   }
   const where = match.where && compileWhere(match.where, [...path, 'match', 'where'], problems);
   const timeoutMs = expires === undefined ? undefined : parseDuration(expires);
-  if (expires !== undefined && timeoutMs === undefined) {
-    add(['expires'], 'is not a duration from 1s to 52w, such as 30m, 4h or 2d');
+  if (expires !== undefined && timeoutMs === undefined) add(['expires'], NOT_A_DURATION);
+  const delayOf = (text: string, key: Path): number => {
+    const ms = parseDuration(text);
+    if (ms === undefined) add(key, NOT_A_DURATION);
+    else if (timeoutMs !== undefined && ms >= timeoutMs) add(key, 'is not before the request expires');
+    return ms ?? 0;
+  };
+  const reminders = [...(namesOf(remind) ?? [])].map((text, index) => delayOf(text, ['remind', index]));
+  const escalations = escalate.map(({ after, to }, index): Escalation => {
+    addUnlessRole(to, ['escalate', index, 'to']);
+    const members = roles[to] ?? [];
+    const isAdded = (member: string) => approve.some(({ role }) => !roles[role]?.includes(member));
+    if (members.length > 0 && !members.some(isAdded)) add(['escalate', index, 'to'], 'adds nobody');
+    return { role: to, members: [...members], afterMs: delayOf(after, ['escalate', index, 'after']) };
+  });
+  for (const [key, list] of Object.entries({ remind: reminders, escalate: escalations })) {
+    if (list.length > MAX_NOTICES) add([key], `has more than ${MAX_NOTICES}`);
   }
   return {
     approve: approve.map(({ role, count = 1 }) => ({ role, count, members: [...(roles[role] ?? [])] })),
@@ -121,6 +149,8 @@ function compileRule(
     ...(unverified === true && { unverified }),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(override !== undefined && { override: { role: override, members: [...(roles[override] ?? [])] } }),
+    ...(reminders.length > 0 && { remind: [...new Set(reminders)].sort((one, other) => one - other) }),
+    ...(escalations.length > 0 && { escalate: escalations.sort((one, other) => one.afterMs - other.afterMs) }),
   };
 }
 

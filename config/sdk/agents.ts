@@ -191,6 +191,7 @@ export class Agents {
 
   async #prepare(compiled: CompiledAgent, { model, routes }: CheckedAgent): Promise<ReadyAgent> {
     const { approvals, executions } = await this.#open();
+    approvals.notices.add(compiled.tag, routes);
     const agent = createAgentRuntime(compiled, approvals.service, model, routes);
     executions.define(agent);
     return { agent, executions };

@@ -1,4 +1,5 @@
 import { reconnectingBackend, type StorageBackend, type StoreOwner } from '../../core/approval/backend.ts';
+import { NoticeSweep } from '../../core/approval/notices.ts';
 import type { DecisionReview } from '../../core/approval/policy.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import type { Kernel } from '../../core/kernel.ts';
@@ -12,6 +13,7 @@ export interface ApprovalRuntime {
   readonly backend: StorageBackend;
   readonly kernel: Kernel;
   readonly service: ApprovalService;
+  readonly notices: NoticeSweep;
   readonly owner: StoreOwner;
   close(): Promise<void>;
 }
@@ -51,13 +53,16 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
   const owner = { product, env, database: tag ?? 'memory' };
   try {
     const service = await ApprovalService.open({ backend, hooks: kernel.hooks, owner, rules, warn, log });
+    const notices = new NoticeSweep(service);
     return {
       backend,
       kernel,
       service,
+      notices,
       owner,
       async close() {
         await service.close();
+        await notices.close();
         await backend.close();
       },
     };

@@ -40,6 +40,12 @@ export async function routesFor(runtime: Runtime, humanInLoop: HumanInLoop): Pro
   return routes;
 }
 
+/** The channels of the configuration, for the requests of any agent. */
+export async function channelRoutes(runtime: Runtime): Promise<readonly DeliveryRoute[]> {
+  const names = Object.keys(runtime.config.approvals?.channels ?? {});
+  return Promise.all(names.map(async (name) => routeTo(runtime, name, await runtime.channel(name))));
+}
+
 async function openWebhook(runtime: Runtime, url: string): Promise<Channel> {
   const { callbackBase, webhook: { context = false } = {} } = runtime.config.approvals ?? {};
   if (callbackBase === undefined) {
@@ -84,10 +90,15 @@ function routeTo({ config, product, env }: Runtime, name: string, channel: Chann
         }),
     };
   };
+  const notify = channel.notify?.bind(channel);
   const onDecided = channel.onDecided?.bind(channel);
   return {
     channel: name,
     deliver: async (announcement, signal) => channel.deliver(await deliveryOf(announcement), signal),
+    ...(notify && {
+      notify: async (announcement, notice, signal, receipts) =>
+        notify(await deliveryOf(announcement), notice, signal, receipts),
+    }),
     ...(onDecided && { onDecided }),
   };
 }

@@ -27,6 +27,7 @@ export {
   type Delivery,
   DeliveryFailed,
   isDeliveryFailed,
+  type Notice,
 } from '../../core/approval/channel.ts';
 export type { Signal, SignalInput, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';

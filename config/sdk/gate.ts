@@ -77,7 +77,8 @@ export class Gate {
       const opened = await runtime();
       assertNoProblems(approvalSettingsProblems(humanInLoop, approvalSettings(opened), ['humanInLoop']));
       const routes = await routesFor(opened, humanInLoop);
-      const { service } = await openApprovals(opened);
+      const { service, notices } = await openApprovals(opened);
+      notices.add(agentTag, routes);
       return new ApprovalGate(service, { agentTag, tools, humanInLoop, routes });
     };
   }

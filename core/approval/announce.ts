@@ -4,7 +4,7 @@ import type { Json } from '../json.ts';
 import { allRows } from '../records.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import { deliveriesOf } from './audit.ts';
-import { isDeliveryFailed, storableReceipt } from './channel.ts';
+import { isDeliveryFailed, type Notice, storableReceipt } from './channel.ts';
 import { maskedParameters, toApprovalRecord, toApprovalRequest } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { ApprovalRow, DeliveryRow } from './schema.ts';
@@ -30,6 +30,8 @@ export interface DeliveryRoute {
   readonly channel: string;
   /** Resolves to a receipt for `onDecided`, not yet validated. */
   deliver(announcement: Announcement, signal: AbortSignal): Promise<unknown>;
+  /** As `deliver`. Without it, a notice delivers the request again. */
+  notify?(announcement: Announcement, notice: Notice, signal: AbortSignal, receipts: readonly Json[]): Promise<unknown>;
   onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Json[]): Promise<void>;
 }
 
@@ -39,6 +41,8 @@ export const LEAVING = 'leaving';
 const ATTEMPT_TIMEOUT_MS = 15_000;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
+/** How long the delivery of a notice is retried. */
+export const NOTICE_WINDOW_MS = 120_000;
 
 /**
  * Announces a request to the taps, then to every channel concurrently. An existing request is delivered again only to
@@ -63,18 +67,51 @@ export async function announceRequest(
   if (!previous) await service.notifyTaps('approvalRequested', service.hooks.approvalRequested, () => request);
   if (routes.length === 0) return;
   const delivered = isNew && !previous ? new Set<string>() : await deliveredChannels(service, requestId);
-  const announcement: Announcement = {
-    request,
-    digest: record.body.digest,
-    masked: maskedParameters(record.body),
-    definition: () => service.getToolDefinition(record.body.toolDigest),
-    expiresInMs: async () => Math.max(0, record.expiresAt.getTime() - (await service.clock.now())),
-  };
-  for (const route of routes) {
-    if (delivered.has(route.channel)) continue;
-    deliveries.set(route.channel, deliver(service, route, announcement, record.expiresAt.getTime(), signal));
+  const announcement = announcementOf(service, record, request);
+  const until = record.expiresAt.getTime();
+  for (const { channel, deliver } of routes) {
+    if (delivered.has(channel)) continue;
+    const send: Sending['send'] = (attemptSignal) => deliver(announcement, attemptSignal);
+    deliveries.set(channel, deliverRepeatedly(service, { requestId, channel, send, until }, signal));
   }
   await Promise.all(deliveries.values());
+}
+
+/**
+ * Tells every channel concurrently that a request still waits. A notice that is not new goes to the channels without a
+ * recorded delivery since.
+ */
+export async function announceNotice(
+  service: ApprovalService,
+  record: ApprovalRow,
+  notice: Notice,
+  { routes, isNew }: { readonly routes: readonly DeliveryRoute[]; readonly isNew: boolean },
+): Promise<void> {
+  const { requestId } = record;
+  const told = isNew ? new Set<string>() : await deliveredChannels(service, requestId, notice.at);
+  const announcement = announcementOf(service, record, frozenClone(toApprovalRequest(record)));
+  const until = Math.min(record.expiresAt.getTime(), (await service.clock.now()) + NOTICE_WINDOW_MS);
+  const isOver = async () => (await service.read(requestId))?.record.status !== 'waiting';
+  await Promise.all(
+    routes.map(async ({ channel, deliver, notify }) => {
+      if (told.has(channel)) return;
+      const receipts = notify ? await receiptsOf(service, requestId, channel, undefined) : [];
+      const send: Sending['send'] = (signal) =>
+        notify ? notify(announcement, notice, signal, receipts) : deliver(announcement, signal);
+      await deliverRepeatedly(service, { requestId, channel, send, until, isOver }, service.closing);
+    }),
+  );
+}
+
+function announcementOf(service: ApprovalService, row: ApprovalRow, request: ApprovalRequest): Announcement {
+  const { body, expiresAt } = row;
+  return {
+    request,
+    digest: body.digest,
+    masked: maskedParameters(body),
+    definition: () => service.getToolDefinition(body.toolDigest),
+    expiresInMs: async () => Math.max(0, expiresAt.getTime() - (await service.clock.now())),
+  };
 }
 
 /**
@@ -108,24 +145,28 @@ export async function announceDecision(
   );
 }
 
-/** Retries until delivered, decided, expired or not retryable. Every attempt is recorded. Returns the one that succeeded. */
-async function deliver(
+/** What is sent to one channel. */
+interface Sending {
+  readonly requestId: string;
+  readonly channel: string;
+  send(signal: AbortSignal): Promise<unknown>;
+  /** When it is given up, by the store's clock. */
+  readonly until: number;
+  /** Asked before an attempt is repeated. */
+  isOver?(): Promise<boolean>;
+}
+
+/** Retries until delivered, decided, too late or not retryable. Every attempt is recorded. Returns the one that succeeded. */
+async function deliverRepeatedly(
   service: ApprovalService,
-  route: DeliveryRoute,
-  announcement: Announcement,
-  deadline: number,
+  { requestId, channel, send, until, isOver }: Sending,
   signal: AbortSignal,
 ): Promise<RecordedAttempt | undefined> {
-  const { requestId } = announcement.request;
-  const { channel } = route;
   let pause = FIRST_RETRY_MS;
   for (let isFirst = true; !signal.aborted || (isFirst && signal.reason === LEAVING); isFirst = false) {
     try {
       // A decision does not abort an attempt in progress: its result is recorded in the audit.
-      const returned = await withTimeout(
-        (attemptSignal) => route.deliver(announcement, attemptSignal),
-        service.closing,
-      );
+      const returned = await withTimeout(send, service.closing);
       return await recordDelivery(service, requestId, channel, returned);
     } catch (error) {
       if (service.closing.aborted) return undefined;
@@ -134,9 +175,9 @@ async function deliver(
       if (signal.aborted) return undefined;
       // Jitter: a receiver that recovers is not contacted by all senders at once.
       const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
-      if (!retry || service.clock.msUntil(deadline) <= next) {
+      if (!retry || service.clock.msUntil(until) <= next) {
         const after = retry
-          ? 'No attempt is left before it expires.'
+          ? 'No attempt is left.'
           : 'It is not tried again: the request waits for a decision made otherwise, until it expires.';
         service.warn(
           `The channel ${channel} did not deliver ${requestId}: ${auditText(error).replace(/\.?$/, '.')} ${after}`,
@@ -144,6 +185,7 @@ async function deliver(
         return undefined;
       }
       await pauseFor(next, signal);
+      if (await isOver?.()) return undefined;
       pause = Math.min(pause * 2, MAX_RETRY_MS);
     }
   }
@@ -205,10 +247,17 @@ async function recordAttempt(service: ApprovalService, attempt: Omit<RecordedAtt
   return recorded;
 }
 
-async function deliveredChannels(service: ApprovalService, requestId: string): Promise<ReadonlySet<string>> {
+/** The channels that have the request, or something about it since a moment. */
+async function deliveredChannels(
+  service: ApprovalService,
+  requestId: string,
+  since = '',
+): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   try {
-    for await (const { channel, delivered } of deliveriesOf(service, requestId)) if (delivered) found.add(channel);
+    for await (const { channel, delivered, at } of deliveriesOf(service, requestId)) {
+      if (delivered && at >= since) found.add(channel);
+    }
   } catch {
     // A duplicate delivery is better than none.
   }

@@ -6,13 +6,14 @@ import {
   missingRoles,
   personKey,
   type RoleCount,
+  ruleAfter,
   type StoredRule,
   whyNoOverride,
   whyNotAllowed,
   withGroupsOf,
 } from './rule.ts';
 import type { ApprovalRow, StoredVote } from './schema.ts';
-import { type DecisionVerdict, withDecision, withVote } from './state.ts';
+import { type DecisionVerdict, decidedAt, withDecision, withVote } from './state.ts';
 
 /** What becomes of a request by one decision. */
 export type AppliedDecision =
@@ -36,7 +37,7 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const { body } = row;
   const why = otherRule(row, verdict);
   if (why !== undefined) return { refused: 'decision_refused', why };
-  const rule = ruleOf(row);
+  const rule = ruleAt(row, decidedAt(row, now));
   if (verdict.override) return applyOverride(row, rule, verdict, now);
   if (!rule) return { next: withDecision(row, verdict, now), isFinal: true };
   const { approved, reason } = verdict;
@@ -98,24 +99,31 @@ export function ruleOf({ body: { rules } }: ApprovalRow): StoredRule | undefined
   return rules?.at === undefined ? undefined : rules.list[rules.at];
 }
 
+/** The rule of a request with the people that it has at a moment, in milliseconds since 1970 by the store's clock. */
+function ruleAt(row: ApprovalRow, moment: number): StoredRule | undefined {
+  const rule = ruleOf(row);
+  return rule && ruleAfter(rule, moment - Date.parse(row.body.timestamp));
+}
+
 /** Whether an approved request has the votes that its rule requires: an earlier version of the SDK does not know rules. */
 export function hasQuorum(row: ApprovalRow): boolean {
   const { body } = row;
   const { rules, decision, digest } = body;
   if (otherRule(row, decision ?? {}) !== undefined) return false;
   if (rules?.at === undefined) return true;
-  const rule = ruleOf(row);
-  if (rule && decision?.override) {
+  const rule = decision && ruleAt(row, Date.parse(decision.at));
+  if (rule && decision.override) {
     const [decider] = decision.deciders ?? [];
     return decider !== undefined && whyNoOverride(rule, excludedBy(row), decider) === undefined;
   }
-  return rule !== undefined && missingRoles(rule, votersFor(row, rule, decision?.digest ?? digest)).length === 0;
+  return rule !== undefined && missingRoles(rule, votersFor(row, decision?.digest ?? digest)).length === 0;
 }
 
 /** Whose approvals a waiting request lacks for the call that the last approval was for, or for the one that was made. */
 export function missingApprovals(row: ApprovalRow): readonly RoleCount[] | undefined {
-  const rule = row.status === 'waiting' ? ruleOf(row) : undefined;
-  return rule && missingRoles(rule, votersFor(row, rule, currentDigest(row)));
+  const { votes = [], timestamp } = row.body;
+  const rule = row.status === 'waiting' ? ruleAt(row, Date.parse(votes.at(-1)?.at ?? timestamp)) : undefined;
+  return rule && missingRoles(rule, votersFor(row, currentDigest(row)));
 }
 
 /** The call that a request is about: as it was decided, else as the last approval would change it. */
@@ -123,11 +131,13 @@ export function currentDigest({ body: { votes = [], decision, digest } }: Approv
   return decision?.digest ?? votes.findLast(({ approved }) => approved)?.digest ?? digest;
 }
 
-/** One person each, whatever is stored. */
-function votersFor(row: ApprovalRow, rule: StoredRule, digest: string): readonly Principal[] {
+/** One person each, whatever is stored. Each was allowed to vote when they did. */
+function votersFor(row: ApprovalRow, digest: string): readonly Principal[] {
   const voters = new Map<string, Principal>();
-  for (const { approved, digest: votedFor, principal } of row.body.votes ?? []) {
-    if (!approved || votedFor !== digest || whyNotAllowed(rule, excludedBy(row), principal) !== undefined) continue;
+  for (const { approved, digest: votedFor, principal, at } of row.body.votes ?? []) {
+    const rule = ruleAt(row, Date.parse(at));
+    if (!approved || votedFor !== digest || !rule) continue;
+    if (whyNotAllowed(rule, excludedBy(row), principal) !== undefined) continue;
     voters.set(personKey(principal), principal);
   }
   return [...voters.values()];
@@ -158,11 +168,11 @@ function needsReason({ reason }: StoredRule, approved: boolean): boolean {
   return reason === 'always' || reason === (approved ? 'approve' : 'reject');
 }
 
-function toVote({ body, expiresAt }: ApprovalRow, verdict: DecisionVerdict, now: number): StoredVote {
+function toVote(row: ApprovalRow, verdict: DecisionVerdict, now: number): StoredVote {
+  const { body } = row;
   const { approved, by, principal, from, reason, modifiedParams, digest } = verdict;
   return {
-    // As the time of a decision, before the deadline that the store checks.
-    at: new Date(Math.min(now, expiresAt.getTime() - 1)).toISOString(),
+    at: new Date(decidedAt(row, now)).toISOString(),
     by,
     principal,
     from,

@@ -133,6 +133,8 @@ async function isForgotten(service: ApprovalService, row: ApprovalRow): Promise<
 
 async function removeRelatedRows(service: ApprovalService, { record }: RequestRow): Promise<void> {
   const { requestId, executionId, body } = record;
+  const notice = await service.notices.get(requestId);
+  if (notice) await service.notices.remove(requestId, notice.version);
   if (body.toolCallId !== undefined) {
     const key = callKey(executionId, body.toolCallId);
     const found = await service.calls.get(key);

@@ -27,6 +27,8 @@ import {
 } from './call.ts';
 import { type CreatedRequest, createRequest, findRequest, type ValidatedCall } from './create-request.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { nextNoticeAt } from './notice-times.ts';
+import { giveNotice } from './notices.ts';
 import {
   type CallResult,
   failedOutcome,
@@ -225,6 +227,8 @@ class CallDriver {
     this.#resolveEnded = resolve;
   });
   #hasWaited = false;
+  /** Notices that were due by then, by the store's clock, have been given. */
+  #noticesUntil = 0;
   #hasReportedDecision = false;
   #hasRun = false;
   /** The row as this driver claimed it, with the parameters that were checked before. */
@@ -369,8 +373,21 @@ class CallDriver {
       if (service.clock.msUntil(deadline) <= 0) return { next: 'read' };
     }
     if (this.#isLeaving()) return { pending: 'waiting' };
-    const until = performance.now() + service.clock.msUntil(deadline);
+    const left = service.clock.msUntil(deadline);
+    const next = this.#giveDueNotice(record, deadline - left) ?? deadline;
+    const until = performance.now() + left - (deadline - next);
     return { waitUntil: Math.min(until, this.#leaveAt ?? until) };
+  }
+
+  /** Gives a notice that is due, if no other process does. Returns when the next one is. */
+  #giveDueNotice(record: ApprovalRow, now: number): number | undefined {
+    if (this.#routes.length === 0) return undefined;
+    const due = nextNoticeAt(record, this.#noticesUntil);
+    if (due === undefined || due > now) return due;
+    this.#noticesUntil = now;
+    const service = this.#service;
+    void service.report('A notice', () => giveNotice(service, this.#requestId, this.#routes));
+    return nextNoticeAt(record, now);
   }
 
   /** Only informs approvers, so a store error does not end the wait. */

@@ -2,6 +2,7 @@ import type { Json } from '../json.ts';
 import { toSafeJson } from '../tool/safe-json.ts';
 import { pathText } from '../validate-shape.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
+import type { RoleCount } from './rule.ts';
 
 /** A request as a channel delivers it: sensitive parameters are masked. @experimental */
 export interface Delivery extends ApprovalRequest {
@@ -24,6 +25,19 @@ export interface Delivery extends ApprovalRequest {
   readonly token?: string;
 }
 
+/** What a channel tells people about a request that still waits. @experimental */
+export interface Notice {
+  /** The same for every attempt. */
+  readonly id: string;
+  readonly kind: 'reminder' | 'escalation';
+  /** ISO 8601, UTC. */
+  readonly at: string;
+  /** With `escalation`: the roles whose members may decide too from now on. */
+  readonly to: readonly { readonly role: string; readonly members: readonly string[] }[];
+  /** The approvals that the request lacks. */
+  readonly missing: readonly RoleCount[];
+}
+
 /** Delivers requests to reviewers. Channels run concurrently, and each delivery is recorded. @experimental */
 export interface Channel<Receipt extends Json = Json> {
   readonly name: string;
@@ -34,6 +48,17 @@ export interface Channel<Receipt extends Json = Json> {
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a channel without a receipt is an async function without return.
   deliver(delivery: Delivery, signal: AbortSignal): Promise<Receipt | void>;
+  /**
+   * Tells people that a request still waits, as the `remind` and `escalate` of its rule say. As `deliver`, but failed
+   * attempts are repeated for two minutes; `receipts` as in `onDecided`. Without it, the request is delivered again.
+   */
+  notify?(
+    delivery: Delivery,
+    notice: Notice,
+    signal: AbortSignal,
+    receipts: readonly Receipt[],
+    // biome-ignore lint/suspicious/noConfusingVoidType: as `deliver`.
+  ): Promise<Receipt | void>;
   /**
    * Reports the decision: one attempt, not retried. `receipts`: what each recorded delivery of this channel returned,
    * oldest first. Usually one; several if a crash or a takeover repeated the delivery; none if nothing was returned.

@@ -4,8 +4,9 @@ import { callDigest, callKey } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import { requestDigest } from './approved-parameters.ts';
+import { armNotices } from './notice-times.ts';
 import { newRequestId } from './request.ts';
-import { rulesForCall, type StoredRules, unsatisfiable } from './rule.ts';
+import { ruleAfter, rulesForCall, type StoredRules, unsatisfiable } from './rule.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { withDenial } from './state.ts';
@@ -61,6 +62,7 @@ export async function createRequest(service: ApprovalService, input: RequestInpu
       if (row) return { row, isNew: false, digest: await digestOfSameCall(service, input, row), subscription };
       const rules = rulesOf(service, input);
       const record = newRow(input, rules, requestId, service.presence.id, await service.clock.now());
+      await armNotices(service, record);
       if ((await service.rows.insert(record)) === 'inserted')
         return { row: { record, version: 1 }, isNew: true, digest: record.body.digest, subscription };
     }
@@ -137,10 +139,8 @@ async function reserveRequestId(
 }
 
 /** The rules that decide who may decide. Without one that people can satisfy, the request would only time out. */
-function rulesOf(
-  service: ApprovalService,
-  { agentTag, tool, parameters, requester, denied }: RequestInput,
-): StoredRules | undefined {
+function rulesOf(service: ApprovalService, input: RequestInput): StoredRules | undefined {
+  const { agentTag, tool, parameters, requester, denied } = input;
   if (service.rules.length === 0 || denied !== undefined) return undefined;
   const rules = rulesForCall(service.rules, { agentTag, tool, parameters });
   if (!rules) return undefined;
@@ -153,7 +153,9 @@ function rulesOf(
     return refuse('rule_invalid', 'A rule of approvals.rules cannot be applied to the call.', rules.problem, next);
   }
   const rule = rules.at === undefined ? undefined : rules.list[rules.at];
-  const why = rule && unsatisfiable(rule, { agentTag, ...(requester !== undefined && { requester }) });
+  const { timeoutMs = input.timeoutMs } = rule ?? {};
+  const excluded = { agentTag, ...(requester !== undefined && { requester }) };
+  const why = rule && unsatisfiable(ruleAfter(rule, timeoutMs - 1), excluded);
   if (why === undefined) return rules;
   const next = 'Add people to the roles in approvals.roles, or let another person make the request.';
   return refuse(

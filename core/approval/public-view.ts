@@ -64,12 +64,14 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
 function addRule(record: Mutable<ApprovalRecord>, row: ApprovalRow, reveal: boolean): void {
   const rule = ruleOf(row);
   if (!rule) return;
-  const { version, approve, deny, not, reason, unverified, override } = rule;
+  const { version, approve, deny, not, reason, unverified, override, remind, escalate } = rule;
   const shown: Mutable<ApprovalRule> = { version, approve: approve.map(({ role, count }) => ({ role, count })), deny };
   if (not) shown.not = not;
   if (reason !== undefined) shown.reason = reason;
   if (unverified) shown.unverified = unverified;
   if (override) shown.override = override.role;
+  if (remind) shown.remind = remind;
+  if (escalate) shown.escalate = escalate.map(({ role, afterMs }) => ({ role, afterMs }));
   record.rule = shown;
   record.votes = votesOf(row, reveal);
   const missing = missingApprovals(row);

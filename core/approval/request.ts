@@ -104,6 +104,8 @@ export type OutcomeStatus =
 export interface ApprovalEvent {
   readonly type:
     | 'requested'
+    | 'reminded'
+    | 'escalated'
     | 'voted'
     | 'approved'
     | 'rejected'
@@ -114,11 +116,14 @@ export interface ApprovalEvent {
     | 'closed';
   /** ISO 8601, UTC, by the store's clock. */
   readonly at: string;
-  /** Who decided, or which process ran the tool. */
+  /** Who decided, or which process ran the tool or told the channels. */
   readonly by?: string;
   /** With a person's decision: its origin, or the process that accepted it. */
   readonly from?: string;
-  /** The cause of a rejection, `override`, the status of an outcome, or with `voted`: `approve` or `reject`. */
+  /**
+   * The cause of a rejection, `override`, the status of an outcome, with `voted`: `approve` or `reject`, or with
+   * `escalated`: the roles.
+   */
   readonly as?: string;
   /** With a person's decision: who that is and how it was verified; absent if it was not. */
   readonly principal?: Principal;

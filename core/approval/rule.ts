@@ -30,12 +30,18 @@ export interface ApprovalRule {
   readonly unverified?: true;
   /** One person of this role may decide alone. */
   readonly override?: string;
+  /** When channels are reminded of the request, in milliseconds after it was made. */
+  readonly remind?: readonly number[];
+  /** The roles whose members may decide too, `afterMs` after the request was made. */
+  readonly escalate?: readonly { readonly role: string; readonly afterMs: number }[];
 }
 
 /** A rule as a request stores it. */
-export interface StoredRule extends Omit<ApprovalRule, 'approve' | 'override'> {
+export interface StoredRule extends Omit<ApprovalRule, 'approve' | 'override' | 'escalate'> {
   readonly approve: readonly StoredRole[];
   readonly override?: Omit<StoredRole, 'count'>;
+  /** The earliest first. */
+  readonly escalate?: readonly Escalation[];
   /** Absent: for every tool. */
   readonly tools?: readonly string[];
   readonly agents?: readonly string[];
@@ -47,6 +53,11 @@ export interface StoredRule extends Omit<ApprovalRule, 'approve' | 'override'> {
 interface StoredRole extends RoleCount {
   /** `user:<id>` and `group:<name>`. */
   readonly members: readonly string[];
+}
+
+/** People who may decide too, in any role, once a request has waited so long. */
+export interface Escalation extends Omit<StoredRole, 'count'> {
+  readonly afterMs: number;
 }
 
 /** The rules that could apply to the tool and the agent of a request, and the first that matched its parameters. */
@@ -160,19 +171,28 @@ const COMPARE: Readonly<
   lte: (value: number, [operand]: readonly number[]) => value <= (operand ?? Number.NaN),
 };
 
+/** A rule with the people that it has once a request has waited so long: escalation adds some, and removes none. */
+export function ruleAfter(rule: StoredRule, waitedMs: number): StoredRule {
+  const added = rule.escalate?.filter(({ afterMs }) => afterMs <= waitedMs).flatMap(({ members }) => members);
+  if (!added?.length) return rule;
+  return { ...rule, approve: rule.approve.map((role) => ({ ...role, members: [...role.members, ...added] })) };
+}
+
 /** The people of one request who never count. */
 export interface Excluded {
   readonly agentTag: string;
   readonly requester?: string;
 }
 
-/** Why a person may not decide; undefined if they may. */
+/** Why a person may not decide; undefined if they may. `rule`: by `ruleAfter`. */
 export function whyNotAllowed(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
   if (!isVerified(principal) && !rule.unverified) return UNVERIFIED;
   const why = whyExcluded(rule, excluded, principal);
   if (why !== undefined) return why;
   if (rolesOf(rule, principal).length > 0) return undefined;
-  return `Its rule lets only ${rule.approve.map(({ role }) => role).join(', ')} decide.`;
+  const roles = rule.approve.map(({ role }) => role).join(', ');
+  const later = rule.escalate?.map(({ role, afterMs }) => `, and ${role} ${durationText(afterMs)} after the request`);
+  return `Its rule lets only ${roles} decide${later?.join('') ?? ''}.`;
 }
 
 /** Why a person may not decide alone, in place of the votes of the rule; undefined if they may. */
@@ -203,8 +223,12 @@ function rolesOf({ approve }: StoredRule, principal: Principal): number[] {
 }
 
 /** A principal with only the groups that a rule names: others would take room in every vote. */
-export function withGroupsOf({ approve, not = [], override }: StoredRule, { groups, ...person }: Principal): Principal {
-  const named = [...approve.flatMap(({ members }) => members), ...(override?.members ?? []), ...not].map(foldedId);
+export function withGroupsOf(
+  { approve, not = [], override, escalate = [] }: StoredRule,
+  { groups, ...person }: Principal,
+): Principal {
+  const roles = [...approve, ...escalate, ...(override ? [override] : [])];
+  const named = [...roles.flatMap(({ members }) => members), ...not].map(foldedId);
   return { ...person, groups: groups.filter((group) => named.includes(foldedId(`group:${group}`))) };
 }
 
@@ -292,4 +316,17 @@ export function unsatisfiable(rule: StoredRule, excluded?: Excluded): string | u
 /** `2 of finance, 1 of ops` */
 export function roleText(roles: readonly RoleCount[]): string {
   return roles.map(({ role, count }) => `${count} of ${role}`).join(', ');
+}
+
+const DURATION_UNITS: readonly (readonly [number, string])[] = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'm'],
+  [1_000, 's'],
+];
+
+/** `30m`, as a configuration has it. */
+export function durationText(ms: number): string {
+  const [size, unit] = DURATION_UNITS.find(([one]) => ms % one === 0) ?? [1, 'ms'];
+  return `${ms / size}${unit}`;
 }

@@ -7,7 +7,7 @@ import type { ApprovalEvent, ApprovalStatus, Outcome, RejectionCause, ToolRun } 
 import type { StoredRules } from './rule.ts';
 
 /** Version of the tables in this file. A store with a higher version belongs to a newer SDK. */
-export const APPROVALS_VERSION = 5;
+export const APPROVALS_VERSION = 6;
 
 /** The number of shards of the index by expiry. */
 export const EXPIRY_SHARDS = 16;
@@ -171,6 +171,27 @@ export const deliveries: RecordDefinition<DeliveryRow> = {
     receipt: { type: 'json', nullable: true },
   },
   indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
+};
+
+/** When the channels are next told that a request still waits; removed with its last notice. */
+export interface NoticeRow {
+  readonly requestId: string;
+  readonly agentTag: string;
+  readonly state: 'due';
+  /** By the store's clock. A process that tells the channels moves it ahead first, so that no other does. */
+  readonly dueAt: Date;
+}
+
+export const notices: RecordDefinition<NoticeRow> = {
+  collection: '_svc_approval_notices',
+  key: 'requestId',
+  columns: {
+    requestId: { type: 'string' },
+    agentTag: { type: 'string' },
+    state: { type: 'string' },
+    dueAt: { type: 'timestamp' },
+  },
+  indexes: [{ name: 'byState', equals: ['state'], sort: 'dueAt', sharded: true }],
 };
 
 /** A process that waits for decisions. Requests name it. */

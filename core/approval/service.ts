@@ -25,6 +25,8 @@ import {
   type DeliveryRow,
   deliveries,
   EXPIRY_SHARDS,
+  type NoticeRow,
+  notices,
   personTokens,
   type ToolRow,
   tools,
@@ -83,6 +85,7 @@ export class ApprovalService {
   readonly rows: RecordStore<ApprovalRow>;
   readonly calls: RecordStore<CallRow>;
   readonly deliveries: RecordStore<DeliveryRow>;
+  readonly notices: RecordStore<NoticeRow>;
   readonly clock: StoreClock;
   readonly watcher: RequestWatcher;
   readonly presence: Presence;
@@ -112,7 +115,7 @@ export class ApprovalService {
 
   /** Creates missing tables and starts to expire overdue requests. */
   static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
-    const definitions = [approvals, calls, tools, deliveries, waiters, personTokens].map((one) =>
+    const definitions = [approvals, calls, tools, deliveries, notices, waiters, personTokens].map((one) =>
       anyDefinition(one as typeof approvals),
     );
     const upgrade = async (from: number) => {
@@ -135,6 +138,7 @@ export class ApprovalService {
     this.rows = withReadableBodies(backend.records(approvals));
     this.calls = backend.records(calls);
     this.deliveries = backend.records(deliveries);
+    this.notices = backend.records(notices);
     this.#tools = backend.records(tools);
     this.clock = new StoreClock(() => backend.now());
     this.watcher = new RequestWatcher(backend, this.rows, () => this.clock.prepare());

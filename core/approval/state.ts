@@ -25,7 +25,12 @@ export interface DecisionVerdict {
   readonly digest?: string;
 }
 
-/** A person decided. `now` may be a second old, so `at` is kept before the deadline that the store checks. */
+/** When a person decided. `now` may be a second old, so it is kept before the deadline that the store checks. */
+export function decidedAt({ expiresAt }: ApprovalRow, now: number): number {
+  return Math.min(now, expiresAt.getTime() - 1);
+}
+
+/** A person decided. */
 export function withDecision(
   row: ApprovalRow,
   verdict: DecisionVerdict,
@@ -34,7 +39,7 @@ export function withDecision(
 ): ApprovalRow {
   const { approved, by, principal, override, from, reason, modifiedParams, digest } = verdict;
   const verified = deciders.filter(isVerified);
-  const at = iso(Math.min(now, row.expiresAt.getTime() - 1));
+  const at = iso(decidedAt(row, now));
   const decision: StoredDecision = {
     at,
     by: decidedBy,
@@ -62,6 +67,12 @@ export function withVote(row: ApprovalRow, votes: readonly StoredVote[], vote: S
   const { at, by, from, approved, principal } = vote;
   const as = approved ? 'approve' : 'reject';
   return next(row, {}, { votes }, { type: 'voted', at, by, from, as, ...principalOf(principal) });
+}
+
+/** The channels are told that the request still waits; with `as`, that people of these roles may decide too. */
+export function withNotice(row: ApprovalRow, roles: readonly string[], by: string, now: number): ApprovalRow {
+  const type = roles.length > 0 ? 'escalated' : 'reminded';
+  return next(row, {}, {}, { type, at: iso(now), by, ...(roles.length > 0 && { as: roles.join(', ') }) });
 }
 
 function principalOf(principal: Principal): Pick<ApprovalEvent, 'principal'> {

@@ -1,6 +1,7 @@
-import type { Broker, Channel, Delivery } from '../../core/approval/channel.ts';
+import type { Broker, Channel, Delivery, Notice } from '../../core/approval/channel.ts';
 import type { Json } from '../../core/json.ts';
 import { definePlugin } from '../../core/plugin.ts';
+import { noticeJson } from './notice.ts';
 
 interface BrokerChannelOptions {
   readonly broker: Broker;
@@ -12,31 +13,34 @@ interface BrokerChannelOptions {
 
 /** Publishes a request as the data of a CloudEvents 1.0 document. */
 function brokerChannel({ broker, event, includeToken }: BrokerChannelOptions): Channel {
+  const publish = (delivery: Delivery, signal: AbortSignal, notice?: Notice): Promise<void> => {
+    const name = notice ? `${event}.${notice.kind}` : event;
+    const id = notice?.id ?? delivery.requestId;
+    const body = cloudEvent(delivery, { id, type: name, includeToken }, notice);
+    return broker.publish({ name, id, body, expiresInMs: Math.max(1, delivery.expiresInMs) }, signal);
+  };
   return {
     name: 'broker',
-    deliver: (delivery, signal) =>
-      broker.publish(
-        {
-          name: event,
-          id: delivery.requestId,
-          body: cloudEvent(delivery, event, includeToken),
-          expiresInMs: Math.max(1, delivery.expiresInMs),
-        },
-        signal,
-      ),
+    deliver: (delivery, signal) => publish(delivery, signal),
+    notify: (delivery, notice, signal) => publish(delivery, signal, notice),
   };
 }
 
-function cloudEvent(delivery: Delivery, event: string, includeToken: boolean): Json {
+interface EventOptions extends Pick<BrokerChannelOptions, 'includeToken'> {
+  readonly id: string;
+  readonly type: string;
+}
+
+function cloudEvent(delivery: Delivery, { id, type, includeToken }: EventOptions, notice: Notice | undefined): Json {
   const { requestId, executionId, agentTag, tool, parameters, reason, timestamp, timeout, product, env, token } =
     delivery;
   return {
     specversion: '1.0',
-    id: requestId,
+    id,
     source: `/svc/${encodeURIComponent(product)}/${encodeURIComponent(env)}`,
-    type: event,
+    type,
     subject: requestId,
-    time: timestamp,
+    time: notice?.at ?? timestamp,
     datacontenttype: 'application/json',
     data: {
       requestId,
@@ -48,6 +52,7 @@ function cloudEvent(delivery: Delivery, event: string, includeToken: boolean): J
       timestamp,
       timeout,
       ...(includeToken && token !== undefined && { token }),
+      ...(notice && { notice: noticeJson(notice) }),
     },
   };
 }

@@ -1,5 +1,6 @@
-import type { Delivery } from '../../core/approval/channel.ts';
+import type { Delivery, Notice } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
+import { roleText } from '../../core/approval/rule.ts';
 import { displayJson } from '../../core/display/json.ts';
 import type { DisplayLimit } from '../../core/display/limit.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
@@ -21,11 +22,21 @@ export interface RequestText {
 
 const TITLE_LENGTH = 500;
 
-/** What a message about a request says. `maxLength` limits its parameters; `escape` escapes the markup of the medium. @experimental */
-export function requestText(delivery: Delivery, limit: DisplayLimit): RequestText {
+/** What is shown, and at most how much of it. */
+export interface RequestTextOptions extends DisplayLimit {
+  /** That of `notify`: the title begins with it. */
+  readonly notice?: Notice | undefined;
+}
+
+/**
+ * What a message about a request says. `maxLength` limits its parameters; `escape` escapes the markup of the medium.
+ * @experimental
+ */
+export function requestText(delivery: Delivery, { notice, ...limit }: RequestTextOptions): RequestText {
   const { requestId, agentTag, tool, product, env, reason, timeout, masked } = delivery;
   const escaped = limit.escape ?? String;
-  const title = shortenText(`${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`, TITLE_LENGTH).text;
+  const what = `${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`;
+  const title = shortenText(notice ? `${waitingText(notice)}: ${what}` : what, TITLE_LENGTH).text;
   const { text, complete } = displayJson(delivery.parameters, limit);
   return {
     title: escaped(title),
@@ -33,6 +44,15 @@ export function requestText(delivery: Delivery, limit: DisplayLimit): RequestTex
     footer: escaped(displayText(`${requestId}, until ${timeout}`)),
     buttons: masked ? [] : complete ? ['approve', 'reject'] : ['reject'],
   };
+}
+
+/** `Still waiting for 1 of finance, heads may decide too`. Safe to show. */
+export const noticeText = (notice: Notice): string => displayText(waitingText(notice));
+
+function waitingText({ to, missing }: Notice): string {
+  const waiting = `Still waiting${missing.length > 0 ? ` for ${roleText(missing)}` : ''}`;
+  const added = to.length > 0 ? `, ${to.map(({ role }) => role).join(', ')} may decide too` : '';
+  return `${waiting}${added}`;
 }
 
 /** What a message about a decision says: the decision, who made it, the tool and its parameters, over several lines. @experimental */

@@ -13,5 +13,12 @@ export {
   parseFormDecision,
   pressEndpoint,
 } from './press-endpoint.ts';
-export { decisionText, escapeHtml, type RequestText, requestText } from './request-text.ts';
+export {
+  decisionText,
+  escapeHtml,
+  noticeText,
+  type RequestText,
+  type RequestTextOptions,
+  requestText,
+} from './request-text.ts';
 export { isEqualSecret, isRecent, isSignedBy, type SignedContent } from './signature.ts';

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
-import type { Channel, Delivery } from '../../core/approval/channel.ts';
+import type { Channel, Delivery, Notice } from '../../core/approval/channel.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { definePlugin } from '../../core/plugin.ts';
+import { noticeJson } from './notice.ts';
 import { post } from './post.ts';
 
 interface WebhookOptions {
@@ -16,28 +17,30 @@ interface WebhookOptions {
 /** Posts requests, signed by Standard Webhooks 1.0.0. Redirects are not followed, and response bodies are not read. */
 function webhook({ url, secrets, context }: WebhookOptions): Channel {
   const keys = decodeSecrets(secrets);
+  const send = async (delivery: Delivery, signal: AbortSignal, notice?: Notice): Promise<void> => {
+    const body = JSON.stringify(bodyOf(delivery, context, notice));
+    const headers = {
+      'content-type': 'application/json',
+      'svc-product': encodeURIComponent(delivery.product),
+      'svc-env': encodeURIComponent(delivery.env),
+      ...signatureHeaders(keys, notice?.id ?? delivery.requestId, Math.floor(Date.now() / 1000), body),
+    };
+    const response = await post(url, body, { headers, signal });
+    // The body may be endless.
+    void response.body?.cancel().catch(() => undefined);
+  };
   return {
     name: 'webhook',
-    async deliver(delivery, signal) {
-      const body = JSON.stringify(bodyOf(delivery, context));
-      const headers = {
-        'content-type': 'application/json',
-        'svc-product': encodeURIComponent(delivery.product),
-        'svc-env': encodeURIComponent(delivery.env),
-        ...signatureHeaders(keys, delivery.requestId, Math.floor(Date.now() / 1000), body),
-      };
-      const response = await post(url, body, { headers, signal });
-      // The body may be endless.
-      void response.body?.cancel().catch(() => undefined);
-    },
+    deliver: (delivery, signal) => send(delivery, signal),
+    notify: (delivery, notice, signal) => send(delivery, signal, notice),
   };
 }
 
-function bodyOf(delivery: Delivery, context: boolean): Json {
+function bodyOf(delivery: Delivery, context: boolean, notice: Notice | undefined): Json {
   const { requestId, executionId, agentTag, tool, parameters, timestamp, timeout, callbackUrl } = delivery;
   const { reason, description, product, env } = delivery;
   return {
-    type: 'approval_request',
+    type: notice ? `approval_${notice.kind}` : 'approval_request',
     requestId,
     executionId,
     agentTag,
@@ -47,6 +50,7 @@ function bodyOf(delivery: Delivery, context: boolean): Json {
     expiresAt: timeout,
     callbackUrl: callbackUrl ?? null,
     ...(context && { context: { reason, toolDescription: description ?? null, product, env } }),
+    ...(notice && { notice: noticeJson(notice) }),
   };
 }
 

@@ -6,37 +6,10 @@ import { Kernel } from '../../core/kernel.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { approve, compileTestTools, createGate, openApprovalProcess, reject } from '../suites/approval-setup.ts';
 import type { GateCommand, GateReply } from './gate-processes.ts';
+import { killSwitch } from './kill-switch.ts';
 
 const [url = '', killArgument = ''] = process.argv.slice(2);
-const [killPoint, count] = killArgument.split(':');
-let timesReached = 0;
-
-/** Kills the process without any cleanup. */
-function killAt(at: string): void {
-  if (at !== killPoint) return;
-  timesReached += 1;
-  if (timesReached === Number(count ?? 1)) process.kill(process.pid, 'SIGKILL');
-}
-
-/** Kills the process after its n-th write to the store, or before its n-th call of it. */
-function killable<T extends object>(target: T): T {
-  return new Proxy(target, {
-    get(object, name) {
-      const member = Reflect.get(object, name, object);
-      if (typeof member !== 'function') return member;
-      return (...args: unknown[]) => {
-        if (name === 'records') return killable(member.apply(object, args));
-        killAt('store');
-        const result = member.apply(object, args);
-        if (name !== 'insert' && name !== 'replace') return result;
-        return result.then((answer: unknown) => {
-          killAt('written');
-          return answer;
-        });
-      };
-    },
-  });
-}
+const { killAt, killable } = killSwitch(killArgument);
 
 const effects = new pg.Client({ connectionString: url });
 await effects.connect();

@@ -13,7 +13,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
   static override usage = Command.Usage({
     description: 'Serves the approval callback over HTTP until it is stopped.',
     details:
-      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. It also consumes decisions from the broker of approvals.decisions.',
+      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. It also consumes decisions from the broker of approvals.decisions, and gives reminders and escalations to approvals.channels if no process of the agent does.',
     examples: [
       ['On this machine', 'svc approvals serve'],
       ['In a container', 'svc approvals serve --host 0.0.0.0 --port 8080'],
@@ -26,10 +26,14 @@ export default class ApprovalsServe extends ApprovalsCommand {
   });
 
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
-    const [{ openCallback }, { consumeDecisions, decisionQueue }] = await Promise.all([
+    const [{ openCallback }, { consumeDecisions, decisionQueue }, { channelRoutes }, runtimes] = await Promise.all([
       import('../../../config/sdk/callback/handler.ts'),
       import('../../../config/sdk/broker-decisions.ts'),
+      import('../../../config/sdk/delivery-routes.ts'),
+      import('../../../config/sdk/approval-runtime.ts'),
     ]);
+    const [{ notices }, routes] = await Promise.all([runtimes.openApprovals(runtime), channelRoutes(runtime)]);
+    notices.addFallback(routes);
     const handler = await openCallback(runtime);
     const server = await startServer({
       host: this.host,

@@ -5,6 +5,7 @@ import { foldLine } from '../../../core/display/fold.ts';
 import { ApprovalsCommand, DEFAULT_COLUMNS, shownRequest } from '../../approvals/decide.ts';
 import {
   decisionLines,
+  escalationLines,
   historyLines,
   requestLines,
   statusText,
@@ -39,6 +40,7 @@ export default class ApprovalsShow extends ApprovalsCommand {
       `status     ${status}`,
       ...unattendedLines(record),
       ...voteLines(record),
+      ...(record.status === 'waiting' ? escalationLines(record) : []),
       ...decisionLines(record),
       ...historyLines(record).map((line) => `  ${line}`),
     ];

@@ -1,5 +1,5 @@
 import { type Channel, type Delivery, DeliveryFailed } from '@svc/sdk';
-import { decisionText, escapeHtml, postJson, requestText } from '@svc/sdk/channel';
+import { decisionText, escapeHtml, noticeText, postJson, requestText } from '@svc/sdk/channel';
 
 export interface SlackOptions {
   /** A bot token, `xoxb-…`, with the scope `chat:write`. */
@@ -25,6 +25,10 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
   return {
     name: 'slack',
     deliver: (delivery, signal) => call('chat.postMessage', messageOf(delivery), signal),
+    async notify(_delivery, notice, signal, [thread]) {
+      const reply = { text: escapeHtml(noticeText(notice)), thread_ts: thread, reply_broadcast: thread !== undefined };
+      await call('chat.postMessage', reply, signal);
+    },
     async onDecided(record, signal, receipts) {
       const text = decisionText(record, { ...LIMIT, maxLength: LIMIT.maxLength / 2 });
       for (const ts of receipts) await call('chat.update', { ts, text, blocks: [section(text)] }, signal);
