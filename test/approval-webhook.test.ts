@@ -88,6 +88,42 @@ test('the body has the documented form, and standardwebhooks verifies the signat
     }),
   ));
 
+test('a reminder and an escalation are webhooks of their own', () =>
+  withReceiver(200, (to) =>
+    withGate(
+      {
+        approvals: {
+          webhook: { secrets: { [to.url]: [WEBHOOK_SECRET] } },
+          roles: { finance: ['group:finance'], heads: ['group:heads'] },
+          rules: [{ approve: [{ role: 'finance' }], remind: '1s', escalate: [{ after: '2s', to: 'heads' }] }],
+        },
+        humanInLoop: { approvalWebhook: to.url, approvalTimeout: 60_000 },
+      },
+      async ({ refund, svc }) => {
+        const { request, outcome } = await refund();
+        await waitUntil(() => to.received.length === 3, 'three messages');
+        const webhook = new Webhook(WEBHOOK_SECRET);
+        const sent = to.received.map(
+          ({ body, headers }) => webhook.verify(body, headers as Record<string, string>) as Record<string, unknown>,
+        );
+        assert.deepEqual(
+          sent.map(({ type }) => type),
+          ['approval_request', 'approval_reminder', 'approval_escalation'],
+        );
+        const [first, reminder, escalation] = sent.map(({ type, notice, ...rest }) => ({ notice, rest }));
+        assert.deepEqual([reminder?.rest, escalation?.rest], [first?.rest, first?.rest]);
+        const missing = [{ role: 'finance', count: 1 }];
+        const { at = '', ...notice } = (escalation?.notice ?? {}) as { at?: string };
+        assert.ok(Date.parse(at) >= Date.parse(request.timestamp) + 2_000);
+        assert.deepEqual(notice, { kind: 'escalation', to: [{ role: 'heads', members: ['group:heads'] }], missing });
+        assert.equal(new Set(to.received.map(({ headers }) => headers['webhook-id'])).size, 3);
+        const payload = { requestId: request.requestId };
+        await svc.agents.signal({ signal: 'approve', payload }, { principal: { id: 'hal', groups: ['heads'] } });
+        assert.equal((await outcome).status, 'completed');
+      },
+    ),
+  ));
+
 test('the context names what the call is about if configured', () =>
   withReceiver(200, (to) =>
     webhooks(

@@ -634,3 +634,49 @@ else
     },
     LONG,
   );
+
+const REMINDED = 'serve gives a reminder to the channels of the configuration if no process of the agent does';
+if (missing !== undefined) declare.skip(REMINDED, missing);
+else
+  declare(
+    REMINDED,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      const people = {
+        roles: { finance: ['group:finance'], heads: ['group:heads'] },
+        rules: [
+          { approve: [{ role: 'finance' }], remind: '1s', escalate: [{ after: '20m', to: 'heads' }], expires: '1h' },
+        ],
+      };
+      const approvals = { ...STORE, ...people, callbackKey: CALLBACK_KEY, channels: { ops: { type: 'console' } } };
+      const shop = project({ main: url }, { approvals });
+      const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
+      let requestId = '';
+      // A process without channels, which ends.
+      await withGate({ config, approvals: { ...STORE, ...people } }, async ({ refund }) => {
+        requestId = (await refund()).request.requestId;
+      });
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      // As if ten minutes had passed.
+      await client.query(`UPDATE _svc_approval_notices SET "dueAt" = "dueAt" - interval '10 minutes'`);
+      const serving = startCli(['approvals', 'serve', '--port', '0'], shop.root);
+      try {
+        await serving.untilStderr(`svc approvals show ${requestId}`);
+        assert.match(serving.stderr(), /Still waiting for 1 of finance: payouts wants to call refund/);
+        await waitUntil(
+          async () => /reminded {2}by \S+/.test((await shop.svc('approvals', 'show', requestId)).stdout),
+          'the history has no reminder',
+        );
+        const { stdout } = await shop.svc('approvals', 'show', requestId);
+        assert.match(stdout, /^escalates {2}to heads, 20m after the request: from \d{4}-/m);
+        serving.child.kill('SIGTERM');
+        assert.equal((await serving.ended).status, 0);
+      } finally {
+        serving.child.kill('SIGKILL');
+        await client.end();
+        await drop();
+      }
+    },
+    LONG,
+  );

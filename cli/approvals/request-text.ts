@@ -1,10 +1,11 @@
 import type { DeliveryAttempt } from '../../core/approval/audit.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
-import { durationText, roleText } from '../../core/approval/rule.ts';
+import { durationText } from '../../core/approval/rule.ts';
 import { foldLine } from '../../core/display/fold.ts';
 import { inlineJson, jsonLines, warningLines } from '../../core/display/json.ts';
 import { shorten } from '../../core/display/limit.ts';
+import { roleText } from '../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
 import type { Json } from '../../core/json.ts';
 import { oneLine } from '../output.ts';

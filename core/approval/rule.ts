@@ -1,3 +1,4 @@
+import { roleText } from '../display/role-text.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import { isVerified, type Principal } from './principal.ts';
@@ -311,11 +312,6 @@ export function unsatisfiable(rule: StoredRule, excluded?: Excluded): string | u
   if (open.length === 0 && people.length < rule.deny)
     return `${rule.deny} people must reject, and it names ${people.length}.`;
   return undefined;
-}
-
-/** `2 of finance, 1 of ops` */
-export function roleText(roles: readonly RoleCount[]): string {
-  return roles.map(({ role, count }) => `${count} of ${role}`).join(', ');
 }
 
 const DURATION_UNITS: readonly (readonly [number, string])[] = [

@@ -1,8 +1,8 @@
 import type { Delivery, Notice } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
-import { roleText } from '../../core/approval/rule.ts';
 import { displayJson } from '../../core/display/json.ts';
 import type { DisplayLimit } from '../../core/display/limit.ts';
+import { roleText } from '../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
 
 /** The texts of a message about a request, safe to show and escaped. @experimental */

@@ -705,6 +705,39 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
+      'a reminder and an escalation are events of their own',
+      () =>
+        withBroker(async ({ client, event, product, options }) => {
+          const requests = await client.listen(event);
+          const reminders = await client.listen(`${event}.reminder`);
+          const escalations = await client.listen(`${event}.escalation`);
+          const escalate = [{ after: '2s', to: 'heads' }];
+          await withGate(
+            {
+              config: { product, plugins: [tested.plugin], brokers: { bus: { type: tested.type, ...options } } },
+              approvals: {
+                roles: { finance: ['group:finance'], heads: ['group:heads'] },
+                rules: [{ approve: [{ role: 'finance' }], remind: '1s', escalate }],
+              },
+              humanInLoop: { approvalBroker: { broker: 'bus', event }, approvalTimeout: 60_000 },
+            },
+            async ({ refund }) => {
+              const { request } = await refund();
+              await waitUntil(() => escalations().length > 0, 'no escalation arrived');
+              const told = [...requests(), ...reminders(), ...escalations()].map(({ body }) => JSON.parse(body));
+              assert.deepEqual(
+                told.map(({ type, subject }) => [type, subject]),
+                [event, `${event}.reminder`, `${event}.escalation`].map((type) => [type, request.requestId]),
+              );
+              assert.equal(new Set(told.map(({ id }) => id)).size, 3, 'two events have the same id');
+              assert.deepEqual(told[2].data.notice.to, [{ role: 'heads', members: ['group:heads'] }]);
+            },
+          );
+        }),
+      { promise: 'Events of several names arrive, each at those who listen for its name.' },
+    );
+
+    on(
       'an invalid decision becomes a dead letter',
       () =>
         withBroker(async (context) => {

@@ -1,5 +1,11 @@
 import * as assert from 'node:assert/strict';
-import { type Channel, type Delivery, isDeliveryFailed, storableReceipt } from '../../core/approval/channel.ts';
+import {
+  type Channel,
+  type Delivery,
+  isDeliveryFailed,
+  type Notice,
+  storableReceipt,
+} from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { hasInvisible } from '../../core/display/misleading.ts';
 import type { Json } from '../../core/json.ts';
@@ -157,8 +163,39 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
             tested.deliver(delivery(), signal()),
             'deliver() resolved although the receiver rejected the message, so the request counts as delivered',
           );
+          if (!tested.notify) return;
+          await expectRejection(
+            tested.notify(delivery(), notice('reminder'), signal(), []),
+            'notify() resolved although the receiver rejected the message, so nobody is reminded',
+          );
         }),
-      { promise: 'deliver() throws if the receiver did not accept the request.' },
+      { promise: 'deliver() and notify() throw if the receiver did not accept the message.' },
+    );
+
+    on(
+      'a reminder and an escalation are messages that name the request',
+      () =>
+        withReceiver(async (receiver, tested) => {
+          // Without it, svc delivers the request again.
+          if (!tested.notify) return;
+          const receipts = storedReceipts(await tested.deliver(delivery(), signal()));
+          const before = receiver.received().length;
+          for (const kind of ['reminder', 'escalation'] as const)
+            await tested.notify(delivery(), notice(kind), signal(), receipts);
+          const messages = receiver.received().slice(before);
+          assert.equal(messages.length, 2, `two notices sent ${messages.length} messages`);
+          for (const message of messages) {
+            assert.ok(containsText(message, delivery().requestId), 'a notice does not contain the request id');
+            assert.ok(
+              channel.reader === 'program' || !hasInvisible(message.displayed),
+              'a person sees misleading characters',
+            );
+          }
+          const [reminder, escalation] = messages.map(({ displayed }) => displayed);
+          assert.notEqual(reminder, escalation, 'a reminder and an escalation look the same');
+          assert.ok(escalation?.includes('heads'), 'an escalation does not name the role of those who may decide too');
+        }),
+      { promise: 'notify() sends one message that names the request and, with an escalation, who may decide too.' },
     );
 
     on(
@@ -460,6 +497,16 @@ function delivery(
     description: 'Pays money back.',
     token: TOKEN,
     callbackUrl: `https://shop.example/svc/approvals/${requestId}/respond?token=${TOKEN}`,
+  });
+}
+
+function notice(kind: Notice['kind']): Notice {
+  return frozenClone({
+    id: `${delivery().requestId}_1`,
+    kind,
+    at: new Date().toISOString(),
+    to: kind === 'escalation' ? [{ role: `heads ${UNSAFE_TEXTS.join('')}`, members: ['group:heads'] }] : [],
+    missing: [{ role: 'finance', count: 1 }],
   });
 }
 

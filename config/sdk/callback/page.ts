@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { SignalResult } from '../../../core/approval/decide.ts';
 import { unattendedText } from '../../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../../core/approval/request.ts';
-import { roleText } from '../../../core/approval/rule.ts';
 import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../core/display/json.ts';
+import { roleText } from '../../../core/display/role-text.ts';
 import { displayText } from '../../../core/display/text.ts';
 
 const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}

@@ -25,8 +25,9 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
   return {
     name: 'slack',
     deliver: (delivery, signal) => call('chat.postMessage', messageOf(delivery), signal),
-    async notify(_delivery, notice, signal, [thread]) {
-      const reply = { text: escapeHtml(noticeText(notice)), thread_ts: thread, reply_broadcast: thread !== undefined };
+    async notify({ requestId }, notice, signal, [thread]) {
+      const text = escapeHtml(`${noticeText(notice)} (${requestId})`);
+      const reply = { text, blocks: [section(text)], thread_ts: thread, reply_broadcast: thread !== undefined };
       await call('chat.postMessage', reply, signal);
     },
     async onDecided(record, signal, receipts) {

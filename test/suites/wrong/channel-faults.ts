@@ -244,6 +244,18 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     },
   },
   {
+    fault: 'reminds nobody',
+    detectedBy: ['a reminder and an escalation are messages that name the request'],
+    failure: /two notices sent 0 messages/,
+    channel: deliveringBy(() => ({ notify: async () => undefined })),
+  },
+  {
+    fault: 'hides that a reminder was not accepted',
+    detectedBy: ['a rejected message is not delivered'],
+    failure: /notify\(\) resolved/,
+    channel: deliveringBy(({ notify }) => ({ notify: async (...args) => notify?.(...args).catch(() => undefined) })),
+  },
+  {
     fault: 'reports every decision as an approval',
     detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
     failure: /two different decisions look the same/,
