@@ -125,7 +125,7 @@ export interface ApprovalRuleConfig {
   readonly expires?: string;
   /** When channels are reminded of a request that still waits: `10m` after it was made, once each. */
   readonly remind?: string | readonly string[];
-  /** People of the role `to` may decide too, in any role, once a request has waited for `after`. Channels are told. */
+  /** People of the role `to` may decide too, in any role, once a request has waited for `after`. Channels are notified. */
   readonly escalate?: readonly { readonly after: string; readonly to: string }[];
 }
 

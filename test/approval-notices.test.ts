@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import { compileRules } from '../config/load/approval-rules.ts';
 import type { DeliveryRoute } from '../core/approval/announce.ts';
 import type { Notice } from '../core/approval/channel.ts';
@@ -67,7 +68,7 @@ const eventsOf = async (app: ApprovalProcess, request: { readonly requestId: str
 const gateOf = (app: ApprovalProcess, bank: Bank, routes: readonly DeliveryRoute[]) =>
   createGate(app, compileTestTools(bank.tool()), { routes });
 
-test('a waiting request is reminded of, then more people may decide it, and the channels are told of each once', async () => {
+test('a waiting request is reminded of, then more people may decide it, and the channels are notified of each once', async () => {
   const app = await openApprovalProcess(
     new MemoryStore(),
     undefined,
@@ -100,7 +101,7 @@ test('a waiting request is reminded of, then more people may decide it, and the 
   }
 });
 
-test('escalation needs no process that tells it: from its time on, those people may decide', async () => {
+test('escalation needs no process that announces it: from its time on, those people may decide', async () => {
   let now = Date.parse('2026-11-27T10:00:00Z');
   const app = await openApprovalProcess(
     new MemoryStore(() => now),
@@ -149,7 +150,15 @@ test('five processes that wait for one call give each notice once', async () => 
   const store = new MemoryStore();
   const rules = rulesOf({ remind: [50, 200], escalate: [toHeads(120)] });
   const apps = await Promise.all(Array.from({ length: 5 }, () => openApprovalProcess(store, undefined, rules)));
-  const { route, kinds } = recording();
+  const { route: fast, kinds } = recording();
+  const route: DeliveryRoute = {
+    ...fast,
+    notify: async (...notice) => {
+      // Longer than the other processes need to find out that it is due.
+      await pause(100);
+      await fast.notify?.(...notice);
+    },
+  };
   const bank = new Bank();
   const call = refund();
   try {
@@ -230,6 +239,13 @@ test('without a caller, a process of the agent gives the notice, and after that 
     assert.deepEqual(chat.kinds(), ['request', 'reminder', 'reminder']);
   }));
 
+test('five processes that find it at the same time give it once', () =>
+  abandoned(rulesOf({ remind: [MINUTE] }), async ({ chat, pass, sweep }) => {
+    await pass(10 * MINUTE);
+    await Promise.all(Array.from({ length: 5 }, () => sweep('own')));
+    assert.deepEqual(chat.kinds(), ['request', 'reminder']);
+  }));
+
 test('notices that are late are given as one, and none is given after the decision', () =>
   abandoned(
     rulesOf({ remind: [MINUTE, 2 * MINUTE, 20 * MINUTE], escalate: [toHeads(3 * MINUTE), toOwners(4 * MINUTE)] }),
@@ -291,18 +307,18 @@ else
     () =>
       engine.withUrl(async (url, connect) => {
         const { connection } = await connect();
-        await connection.query('CREATE TABLE told (notice text)');
+        await connection.query('CREATE TABLE sent (notice text)');
         const rules = rulesOf({ remind: [300] });
         const app = await openApprovalProcess(connection, undefined, rules);
         const sweep = new NoticeSweep(app.service);
         const route: DeliveryRoute = {
           channel: 'chat',
           deliver: async () => undefined,
-          notify: async (_announcement, { id }) => void (await connection.query(`INSERT INTO told VALUES ('${id}')`)),
+          notify: async (_announcement, { id }) => void (await connection.query(`INSERT INTO sent VALUES ('${id}')`)),
         };
         sweep.add('payouts', [route]);
-        const toldOf = (requestId: string) =>
-          connection.query(`SELECT * FROM told WHERE notice = '${requestId}_1'`) as Promise<readonly unknown[]>;
+        const sentOf = (requestId: string) =>
+          connection.query(`SELECT * FROM sent WHERE notice = '${requestId}_1'`) as Promise<readonly unknown[]>;
         const script = await bundleScript('notice-process.ts');
 
         const killedAt = async (killPoint: string): Promise<'died' | 'survived'> => {
@@ -313,7 +329,7 @@ else
             signal = by;
           });
           const isGiven = async () =>
-            (await toldOf(requestId)).length > 0 && (await app.service.notices.get(requestId)) === undefined;
+            (await sentOf(requestId)).length > 0 && (await app.service.notices.get(requestId)) === undefined;
           await waitUntil(async () => signal !== undefined || (await isGiven()), killPoint);
           if (signal === undefined) child.kill('SIGKILL');
           const died = signal !== undefined;
@@ -334,20 +350,20 @@ else
               );
             await sweep.sweep();
           }
-          const told = (await toldOf(requestId)).length;
+          const sent = (await sentOf(requestId)).length;
           if (stored) {
             // Killed after the message was sent and before that was stored: it is sent again.
-            if (killPoint === 'told') assert.equal(told, 2, killPoint);
-            else assert.equal(told, 1, killPoint);
+            if (killPoint === 'sent') assert.equal(sent, 2, killPoint);
+            else assert.equal(sent, 1, killPoint);
             assert.deepEqual(await eventsOf(app, { requestId }), ['reminded'], killPoint);
             await app.service.cancel((await app.service.read(requestId))!, 'the end', 'test');
-          } else assert.equal(told, 0, killPoint);
+          } else assert.equal(sent, 0, killPoint);
           return died ? 'died' : 'survived';
         };
 
         try {
           assert.equal(await killedAt('notified'), 'died');
-          assert.equal(await killedAt('told'), 'died');
+          assert.equal(await killedAt('sent'), 'died');
           let last: 'died' | 'survived' = 'died';
           let count = 0;
           for (count = 1; last === 'died'; count += 1) {
@@ -361,4 +377,50 @@ else
         }
       }),
     { timeoutMs: 300_000 },
+  );
+
+const RACED = 'PostgreSQL: five connections that find many notices at the same time give each once';
+if (engine.missing !== undefined) test.skip(RACED, engine.missing);
+else
+  test(RACED, () =>
+    engine.withUrl(async (_url, connect) => {
+      const apps: ApprovalProcess[] = [];
+      for (let count = 0; count < 5; count += 1)
+        apps.push(await openApprovalProcess((await connect()).connection, undefined, rulesOf({ remind: [1_000] })));
+      const given = new Map<string, number>();
+      const route: DeliveryRoute = {
+        channel: 'chat',
+        deliver: async () => undefined,
+        notify: async (_announcement, { id }) => void given.set(id, (given.get(id) ?? 0) + 1),
+      };
+      const [first] = apps as [ApprovalProcess];
+      const gate = gateOf(first, new Bank(), [route]);
+      const requestIds = Array.from({ length: 40 }, () => newRequestId());
+      try {
+        await Promise.all(
+          requestIds.map((requestId) => gate.callOrLeave(refund(undefined, { requestId }), { waitMs: 0 })),
+        );
+        for (const requestId of requestIds) {
+          const timer = await first.service.notices.get(requestId);
+          assert.ok(timer);
+          const dueAt = new Date(timer.record.dueAt.getTime() - MINUTE);
+          await first.service.notices.replace(requestId, timer.version, { ...timer.record, dueAt });
+        }
+        const last = await readRow(first, { requestId: requestIds.at(-1)! });
+        const due = Date.parse(last.record.body.timestamp) + 1_000;
+        await waitUntil(async () => (await first.service.clock.readNow()) > due, 'they are due');
+        const sweeps = apps.map((app) => {
+          const sweep = new NoticeSweep(app.service);
+          sweep.add('payouts', [route]);
+          return sweep;
+        });
+        await Promise.all(sweeps.map((sweep) => sweep.sweep()));
+        await Promise.all(sweeps.map((sweep) => sweep.close()));
+        assert.deepEqual(new Set(given.keys()), new Set(requestIds.map((requestId) => `${requestId}_1`)));
+        assert.deepEqual(new Set(given.values()), new Set([1]));
+        for (const requestId of requestIds) assert.equal(await first.service.notices.get(requestId), undefined);
+      } finally {
+        await Promise.all(apps.map((app) => app.service.close()));
+      }
+    }),
   );

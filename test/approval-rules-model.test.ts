@@ -101,7 +101,7 @@ const vote: fc.Arbitrary<Action> = fc.record({
   amount: fc.constantFrom(undefined, undefined, 20, 15, 900),
   override: fc.oneof({ arbitrary: fc.constant(false), weight: 9 }, fc.constant(true)),
 });
-/** No sum of these is near a deadline or an escalation: the clock goes on for some milliseconds during a test. */
+/** No sum of these is near a deadline or an escalation: a test itself takes some milliseconds. */
 const STEP_MS = 1_100;
 const pass: fc.Arbitrary<Action> = fc.record({
   do: fc.constant('pass' as const),

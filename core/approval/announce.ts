@@ -78,7 +78,7 @@ export async function announceRequest(
 }
 
 /**
- * Tells every channel concurrently that a request still waits. A notice that is not new goes to the channels without a
+ * Notifies every channel concurrently of a request that still waits. A notice that is not new goes to the channels without a
  * recorded delivery since.
  */
 export async function announceNotice(
@@ -88,13 +88,13 @@ export async function announceNotice(
   { routes, isNew }: { readonly routes: readonly DeliveryRoute[]; readonly isNew: boolean },
 ): Promise<void> {
   const { requestId } = record;
-  const told = isNew ? new Set<string>() : await deliveredChannels(service, requestId, notice.at);
+  const notified = isNew ? new Set<string>() : await deliveredChannels(service, requestId, notice.at);
   const announcement = announcementOf(service, record, frozenClone(toApprovalRequest(record)));
   const until = Math.min(record.expiresAt.getTime(), (await service.clock.now()) + NOTICE_WINDOW_MS);
   const isOver = async () => (await service.read(requestId))?.record.status !== 'waiting';
   await Promise.all(
     routes.map(async ({ channel, deliver, notify }) => {
-      if (told.has(channel)) return;
+      if (notified.has(channel)) return;
       const receipts = notify ? await receiptsOf(service, requestId, channel, undefined) : [];
       const send: Sending['send'] = (signal) =>
         notify ? notify(announcement, notice, signal, receipts) : deliver(announcement, signal);

@@ -25,7 +25,7 @@ export interface Delivery extends ApprovalRequest {
   readonly token?: string;
 }
 
-/** What a channel tells people about a request that still waits. @experimental */
+/** What people are notified of: a request that still waits. @experimental */
 export interface Notice {
   /** The same for every attempt. */
   readonly id: string;
@@ -49,7 +49,7 @@ export interface Channel<Receipt extends Json = Json> {
   // biome-ignore lint/suspicious/noConfusingVoidType: a channel without a receipt is an async function without return.
   deliver(delivery: Delivery, signal: AbortSignal): Promise<Receipt | void>;
   /**
-   * Tells people that a request still waits, as the `remind` and `escalate` of its rule say. As `deliver`, but failed
+   * Notifies people of a request that still waits, as the `remind` and `escalate` of its rule say. As `deliver`, but failed
    * attempts are repeated for two minutes; `receipts` as in `onDecided`. Without it, the request is delivered again.
    */
   notify?(

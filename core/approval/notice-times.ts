@@ -7,7 +7,7 @@ import type { ApprovalService } from './service.ts';
 import { withNotice } from './state.ts';
 
 /*
- * When channels are told that a request still waits: the `remind` and `escalate` of its rule, counted from the time of the
+ * When channels are notified of a request that still waits: the `remind` and `escalate` of its rule, counted from the time of the
  * request. Each notice is an event of the request, so that it is given once; one that is late replaces those before it.
  */
 
@@ -30,7 +30,7 @@ function plannedNotices(row: ApprovalRow): readonly PlannedNotice[] {
 
 const isNotice = ({ type }: ApprovalEvent): boolean => type === 'reminded' || type === 'escalated';
 
-/** When the channels are next told of a request, after `since` and the last notice; undefined if never again. */
+/** When the channels are next notified of a request, after `since` and the last notice; undefined if never again. */
 export function nextNoticeAt(row: ApprovalRow, since = 0): number | undefined {
   if (row.status !== 'waiting' || row.body.rules === undefined) return undefined;
   const last = Date.parse(row.body.events.findLast(isNotice)?.at ?? '') || 0;
@@ -61,7 +61,7 @@ export function lastNotice(row: ApprovalRow): Notice | undefined {
   };
 }
 
-/** Stores when a new request is first told of. Before the request: an orphan is removed when it is due. */
+/** Stores when the channels are first notified of a new request. Before the request: an orphan is removed when it is due. */
 export async function armNotices(service: ApprovalService, row: ApprovalRow): Promise<void> {
   const at = nextNoticeAt(row);
   if (at === undefined) return;

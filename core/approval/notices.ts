@@ -20,7 +20,7 @@ const LATE_MS = 30_000;
 const VERY_LATE_MS = 2 * SWEEP_INTERVAL_MS;
 const NOTICES_AT_ONCE = 50;
 
-/** Tells the channels of a request that still waits, if that is due and no other process does it. */
+/** Notifies the channels of a request that still waits, if that is due and no other process does it. */
 export async function giveNotice(
   service: ApprovalService,
   requestId: string,
@@ -35,16 +35,21 @@ export async function giveNotice(
   const now = Math.max(await clock.now(), timer.record.dueAt.getTime());
   const leased: NoticeRow = { ...timer.record, dueAt: new Date(now + LEASE_MS) };
   if ((await notices.replace(requestId, timer.version, leased)) !== 'replaced') return;
-  const row = await tell(service, requestId, routes, now);
+  const row = await notify(service, requestId, routes, now);
   if (service.closing.aborted) return;
   const next = row && nextNoticeAt(row);
   const version = timer.version + 1;
-  if (next === undefined) await notices.remove(requestId, version);
-  else await notices.replace(requestId, version, { ...leased, dueAt: new Date(next) });
+  if (next === undefined) {
+    await notices.remove(requestId, version);
+    return;
+  }
+  await notices.replace(requestId, version, { ...leased, dueAt: new Date(next) });
+  // Others have found it taken meanwhile.
+  if (next <= (await clock.now())) await giveNotice(service, requestId, routes);
 }
 
-/** Adds the event of what is due, and tells the channels. Undefined if the request does not wait any more. */
-async function tell(
+/** Adds the event of what is due, and notifies the channels. Undefined if the request does not wait any more. */
+async function notify(
   service: ApprovalService,
   requestId: string,
   routes: readonly DeliveryRoute[],
@@ -58,11 +63,11 @@ async function tell(
       if (now >= row.record.expiresAt.getTime()) return undefined;
       continue;
     }
-    // Without a new one: the process that stored the last one was stopped, and may not have told every channel.
-    const told = due ?? row.record;
-    const notice = lastNotice(told);
-    if (notice) await announceNotice(service, told, notice, { routes, isNew: due !== undefined });
-    return told;
+    // Without a new one: the process that stored the last one was stopped, and may not have notified every channel.
+    const current = due ?? row.record;
+    const notice = lastNotice(current);
+    if (notice) await announceNotice(service, current, notice, { routes, isNew: due !== undefined });
+    return current;
   }
 }
 

@@ -116,7 +116,7 @@ export interface ApprovalEvent {
     | 'closed';
   /** ISO 8601, UTC, by the store's clock. */
   readonly at: string;
-  /** Who decided, or which process ran the tool or told the channels. */
+  /** Who decided, or which process ran the tool or notified the channels. */
   readonly by?: string;
   /** With a person's decision: its origin, or the process that accepted it. */
   readonly from?: string;

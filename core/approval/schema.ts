@@ -173,12 +173,12 @@ export const deliveries: RecordDefinition<DeliveryRow> = {
   indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
 };
 
-/** When the channels are next told that a request still waits; removed with its last notice. */
+/** When the channels are next notified of a request that still waits; removed with its last notice. */
 export interface NoticeRow {
   readonly requestId: string;
   readonly agentTag: string;
   readonly state: 'due';
-  /** By the store's clock. A process that tells the channels moves it ahead first, so that no other does. */
+  /** By the store's clock. A process that notifies the channels moves it ahead first, so that no other does. */
   readonly dueAt: Date;
 }
 

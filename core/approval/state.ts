@@ -69,7 +69,7 @@ export function withVote(row: ApprovalRow, votes: readonly StoredVote[], vote: S
   return next(row, {}, { votes }, { type: 'voted', at, by, from, as, ...principalOf(principal) });
 }
 
-/** The channels are told that the request still waits; with `as`, that people of these roles may decide too. */
+/** The channels are notified of the request, which still waits; with `as`, that people of these roles may decide too. */
 export function withNotice(row: ApprovalRow, roles: readonly string[], by: string, now: number): ApprovalRow {
   const type = roles.length > 0 ? 'escalated' : 'reminded';
   return next(row, {}, {}, { type, at: iso(now), by, ...(roles.length > 0 && { as: roles.join(', ') }) });

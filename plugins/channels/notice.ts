@@ -1,7 +1,7 @@
 import type { Notice } from '../../core/approval/channel.ts';
 import type { Json } from '../../core/json.ts';
 
-/** A notice for programs, beside the request. */
+/** A notice for programs, added to the request. */
 export function noticeJson({ kind, at, to, missing }: Notice): Json {
   return {
     kind,

@@ -6,16 +6,16 @@ import { killSwitch } from './kill-switch.ts';
 
 const [url = '', rules = '[]', requestId = '', killPoint] = process.argv.slice(2);
 const { killAt, killable } = killSwitch(killPoint);
-const told = new pg.Client({ connectionString: url });
-await told.connect();
+const sent = new pg.Client({ connectionString: url });
+await sent.connect();
 const app = await openApprovalProcess(killable(await postgresql.connect(url, {})), undefined, JSON.parse(rules));
 const route = {
   channel: 'chat',
   deliver: async () => undefined,
   async notify(_: unknown, { id }: { readonly id: string }) {
     killAt('notified');
-    await told.query('INSERT INTO told VALUES ($1)', [id]);
-    killAt('told');
+    await sent.query('INSERT INTO sent VALUES ($1)', [id]);
+    killAt('sent');
   },
 };
 const gate = createGate(app, compileTestTools(new Bank().tool()), { routes: [route] });

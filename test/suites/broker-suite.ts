@@ -724,13 +724,13 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             async ({ refund }) => {
               const { request } = await refund();
               await waitUntil(() => escalations().length > 0, 'no escalation arrived');
-              const told = [...requests(), ...reminders(), ...escalations()].map(({ body }) => JSON.parse(body));
+              const events = [...requests(), ...reminders(), ...escalations()].map(({ body }) => JSON.parse(body));
               assert.deepEqual(
-                told.map(({ type, subject }) => [type, subject]),
+                events.map(({ type, subject }) => [type, subject]),
                 [event, `${event}.reminder`, `${event}.escalation`].map((type) => [type, request.requestId]),
               );
-              assert.equal(new Set(told.map(({ id }) => id)).size, 3, 'two events have the same id');
-              assert.deepEqual(told[2].data.notice.to, [{ role: 'heads', members: ['group:heads'] }]);
+              assert.equal(new Set(events.map(({ id }) => id)).size, 3, 'two events have the same id');
+              assert.deepEqual(events[2].data.notice.to, [{ role: 'heads', members: ['group:heads'] }]);
             },
           );
         }),
