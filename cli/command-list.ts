@@ -133,6 +133,21 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/people/token/revoke.ts'),
   },
   {
+    path: 'people delegate',
+    summary: 'Lets another person decide in your place',
+    load: () => import('./commands/people/delegate.ts'),
+  },
+  {
+    path: 'people delegation list',
+    summary: 'Lists who decides in whose place',
+    load: () => import('./commands/people/delegation/list.ts'),
+  },
+  {
+    path: 'people delegation revoke',
+    summary: 'Ends a delegation',
+    load: () => import('./commands/people/delegation/revoke.ts'),
+  },
+  {
     path: 'doctor',
     summary: 'Checks the configuration, drivers and databases',
     load: () => import('./commands/doctor.ts'),

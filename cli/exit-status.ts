@@ -69,6 +69,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   parameters_too_large: 2,
   token_invalid: 2,
   token_unknown: 2,
+  delegation_unknown: 2,
   declined: 3,
   approval_rejected: 3,
   pending: 4,

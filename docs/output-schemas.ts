@@ -108,7 +108,18 @@ const entry = object(
     rollingBack: yes,
   },
 );
-const principal = open({ id: text, groups: texts, verifiedBy: oneOf('token', 'signal', 'nobody') });
+const principal = open(
+  { id: text, groups: texts, verifiedBy: oneOf('token', 'signal', 'nobody') },
+  { for: open({ id: text, groups: texts }) },
+);
+const delegation: Properties = {
+  delegationId: text,
+  from: text,
+  groups: texts,
+  to: text,
+  createdAt: moment,
+  until: moment,
+};
 const personToken: Properties = { tokenId: text, principal: text, groups: texts, createdAt: moment, expiresAt: moment };
 const findingProperties: Properties = {
   ...database,
@@ -308,6 +319,9 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'people token create': openResult({ ...personToken, token: text }),
   'people token list': openResult({ tokens: list(open(personToken, { revokedAt: moment })) }),
   'people token revoke': openResult({ ...personToken, revokedAt: moment }),
+  'people delegate': openResult(delegation),
+  'people delegation list': openResult({ delegations: list(open(delegation, { revokedAt: moment })) }),
+  'people delegation revoke': openResult({ ...delegation, revokedAt: moment }),
   doctor: result({
     checks: list(open({ name: text, result: oneOf('ok', 'warn', 'fail'), message: text }, { next: texts })),
   }),

@@ -24,7 +24,7 @@ import {
   startCall,
 } from './suites/approval-setup.ts';
 
-// Votes, edits and clock steps in any order, compared with a model that tries every way to place people in roles: nothing is
+// Votes, edits, delegations and clock steps in any order, compared with a model that tries every way to place people in roles: nothing is
 // approved without distinct, eligible, verified people for every place, and nothing is rejected without enough of them.
 
 const TIMEOUT_MS = 60_000;
@@ -90,6 +90,7 @@ type Action =
       readonly amount: number | undefined;
       readonly override: boolean;
     }
+  | { readonly do: 'delegate'; readonly from: number; readonly to: number; readonly ms: number }
   | { readonly do: 'pass'; readonly ms: number };
 
 const vote: fc.Arbitrary<Action> = fc.record({
@@ -108,13 +109,29 @@ const pass: fc.Arbitrary<Action> = fc.record({
   ms: fc.nat(27).map((steps) => steps * STEP_MS),
 });
 
+const delegate: fc.Arbitrary<Action> = fc.record({
+  do: fc.constant('delegate' as const),
+  from: fc.nat(PEOPLE.length - 1),
+  to: fc.constantFrom(3, 4, 5, 6, 7, 9),
+  // As with the steps of the clock, no sum of them ends one.
+  ms: fc.constantFrom(10_650, 40_150, 3_600_000),
+});
+
+type Someone = Person & { readonly verified: boolean };
+
+/** Who votes, and in whose place. */
+interface Voter {
+  readonly authority: Someone;
+  readonly key: string;
+}
+
+const keyOf = ({ id, verified }: Someone): string => (verified ? id.toLowerCase() : 'anybody');
+
 /** The rules of one request, in the simplest words. */
 class Model {
   readonly #rule: ModelRule;
-  readonly #votes = new Map<
-    string,
-    { readonly person: Person & { verified: boolean }; yes: boolean; amount: number }
-  >();
+  readonly #votes = new Map<string, Voter & { readonly yes: boolean; readonly amount: number }>();
+  readonly #delegations: { readonly from: Someone; readonly to: string; readonly until: number }[] = [];
   #status = 'waiting';
   #passed = 0;
   #edit: number | undefined;
@@ -130,6 +147,13 @@ class Model {
   pass(ms: number): void {
     this.#passed += ms;
     if (this.#passed >= TIMEOUT_MS && this.#status === 'waiting') this.#status = 'expired';
+  }
+
+  delegate({ from, to, ms }: Extract<Action, { do: 'delegate' }>): boolean {
+    const [one, other] = [PEOPLE[from]!, PEOPLE[to]!.id.toLowerCase()];
+    if (one.id.toLowerCase() === other) return false;
+    this.#delegations.push({ from: { ...one, verified: true }, to: other, until: this.#passed + ms });
+    return true;
   }
 
   vote({ who, verified, yes, amount, override }: Extract<Action, { do: 'vote' }>): string {
@@ -151,27 +175,48 @@ class Model {
       this.#edit = amount;
       return this.#status;
     }
-    if (!this.#mayDecide(person)) return 'decision_refused';
-    const key = person.verified ? person.id.toLowerCase() : 'anybody';
+    const key = keyOf(person);
+    const voter = this.#voterOf(person);
+    if (!voter) return 'decision_refused';
     const own = this.#votes.get(key);
-    if (own?.yes !== yes || own.amount !== edited) {
-      this.#votes.delete(key);
-      this.#votes.set(key, { person, yes, amount: edited });
-    } else return 'waiting';
+    if (own?.yes === yes && own.amount === edited && own.key === voter.key) return 'waiting';
+    const taken = [...this.#votes].find(([one, vote]) => one !== key && vote.key === voter.key);
+    if (taken && voter.key !== key) return 'decision_refused';
+    if (taken) this.#votes.delete(taken[0]);
+    this.#votes.delete(key);
+    this.#votes.set(key, { ...voter, yes, amount: edited });
     const counted = [...this.#votes.values()].filter((one) => one.yes === yes && (!yes || one.amount === edited));
     if (yes) {
-      const places = this.#rule.approve.flatMap(({ role, count }) => Array<string>(count).fill(role));
-      if (
-        canFill(
-          places,
-          counted.map((one) => this.#rolesOf(one.person)),
-        )
-      ) {
+      if (this.#missing(counted) === 0) {
         this.#status = 'approved';
         this.#edit = amount;
       }
     } else if (counted.length >= this.#rule.deny) this.#status = 'rejected';
     return this.#status;
+  }
+
+  /** They themselves, or the one of their delegators whose vote is free and helps most. */
+  #voterOf(person: Someone): Voter | undefined {
+    const key = keyOf(person);
+    if (this.#mayDecide(person)) return { authority: person, key };
+    if (!person.verified || this.#isExcluded(person)) return undefined;
+    const others = [...this.#votes].filter(([one]) => one !== key).map(([, vote]) => vote);
+    const ranked = this.#delegations
+      .filter(({ to, until, from }) => to === key && until > this.#passed && this.#mayDecide(from))
+      .map(({ from }): Voter => ({ authority: from, key: keyOf(from) }))
+      .map((voter) => ({
+        voter,
+        rank: others.some((one) => one.key === voter.key)
+          ? Infinity
+          : this.#missing([...others.filter(({ yes }) => yes), voter]),
+      }));
+    return ranked.sort((one, other) => (one.rank < other.rank ? -1 : one.rank > other.rank ? 1 : 0))[0]?.voter;
+  }
+
+  #missing(voters: readonly Voter[]): number {
+    const places = this.#rule.approve.flatMap(({ role, count }) => Array<string>(count).fill(role));
+    const roles = voters.map(({ authority }) => this.#rolesOf(authority));
+    return places.length - mostFilled(places, roles);
   }
 
   #mayDecide(person: Person & { readonly verified: boolean }): boolean {
@@ -195,18 +240,21 @@ class Model {
   }
 }
 
-/** Tries every person in every place. */
-function canFill(places: readonly string[], people: readonly (readonly string[])[]): boolean {
+/** Tries every person in every place, and leaves each place empty. */
+function mostFilled(places: readonly string[], people: readonly (readonly string[])[]): number {
   const [place, ...others] = places;
-  if (place === undefined) return true;
-  return people.some(
-    (roles, index) =>
-      roles.includes(place) &&
-      canFill(
-        others,
-        people.filter((_, other) => other !== index),
-      ),
+  if (place === undefined) return 0;
+  const without = mostFilled(others, people);
+  const filled = people.map((roles, index) =>
+    roles.includes(place)
+      ? 1 +
+        mostFilled(
+          others,
+          people.filter((_, other) => other !== index),
+        )
+      : 0,
   );
+  return Math.max(without, ...filled);
 }
 
 interface Real {
@@ -239,8 +287,15 @@ async function follow({ app, tokens, pass }: Real, ruleAt: number, actions: read
   const gate = createGate(app, compileTestTools(bank.tool({ tag: tool })), { agentTag: AGENT, humanInLoop });
   const { request, outcome } = await startCall(gate, refund(undefined, { tool, requester: REQUESTER }));
   const model = new Model(RULES[ruleAt]!);
+  const delegationIds: string[] = [];
   for (const action of actions) {
-    if (action.do === 'pass') {
+    if (action.do === 'delegate') {
+      const [from, to] = [PEOPLE[action.from]!, PEOPLE[action.to]!.id];
+      const until = new Date((await app.service.clock.readNow()) + action.ms);
+      const made = await app.service.delegations.create({ from, to, until }).catch(() => undefined);
+      if (made) delegationIds.push(made.delegationId);
+      assert.equal(made !== undefined, model.delegate(action));
+    } else if (action.do === 'pass') {
       await pass?.(action.ms);
       if (pass) model.pass(action.ms);
     } else {
@@ -257,6 +312,7 @@ async function follow({ app, tokens, pass }: Real, ruleAt: number, actions: read
     }
     assert.equal((await readRow(app, request)).record.status, model.status);
   }
+  for (const delegationId of delegationIds) await app.service.delegations.revoke(delegationId);
   if (model.status === 'waiting') await app.service.cancelAll(request.executionId, 'the end', 'test');
   const { status } = await outcome;
   assert.equal(status === 'completed', model.status === 'approved');
@@ -274,21 +330,24 @@ const sequences = (action: fc.Arbitrary<Action>) =>
 
 test('memory: no sequence approves without the quorum, or rejects without those who may', async () => {
   await fc.assert(
-    fc.asyncProperty(...sequences(fc.oneof({ arbitrary: vote, weight: 9 }, pass)), async (ruleAt, actions) => {
-      let now = Date.parse('2026-11-25T10:00:00Z');
-      const real = await open(new MemoryStore(() => now));
-      const { service } = real.app;
-      try {
-        const pass = async (ms: number) => {
-          now += ms;
-          await service.clock.readNow();
-          await service.sweep();
-        };
-        await follow({ ...real, pass }, ruleAt, actions);
-      } finally {
-        await service.close();
-      }
-    }),
+    fc.asyncProperty(
+      ...sequences(fc.oneof({ arbitrary: vote, weight: 8 }, delegate, pass)),
+      async (ruleAt, actions) => {
+        let now = Date.parse('2026-11-25T10:00:00Z');
+        const real = await open(new MemoryStore(() => now));
+        const { service } = real.app;
+        try {
+          const pass = async (ms: number) => {
+            now += ms;
+            await service.clock.readNow();
+            await service.sweep();
+          };
+          await follow({ ...real, pass }, ruleAt, actions);
+        } finally {
+          await service.close();
+        }
+      },
+    ),
     { numRuns: Number(process.env.SVC_TEST_RUNS ?? 150) },
   );
 });
@@ -307,7 +366,10 @@ for (const { name, store, numRuns } of STORES) {
       const backend = await database.connect();
       const real = await open(backend);
       try {
-        const property = fc.asyncProperty(...sequences(vote), (ruleAt, actions) => follow(real, ruleAt, actions));
+        const property = fc.asyncProperty(
+          ...sequences(fc.oneof({ arbitrary: vote, weight: 6 }, delegate)),
+          (ruleAt, actions) => follow(real, ruleAt, actions),
+        );
         await fc.assert(property, { numRuns });
       } finally {
         await real.app.service.close();

@@ -69,3 +69,45 @@ test('svc people token: create, decide with SVC_TOKEN, list, revoke', async ({ r
   assert.match(refused.stderr, /token_invalid/);
   assert.equal((await svc.approvals.get(later.request.requestId)).status, 'waiting');
 });
+
+test(
+  'svc people delegate: the vote of another person until it ends, list, revoke',
+  async ({ refund, svc }, shop) => {
+    const owner = { id: 'ann@acme.example', groups: ['finance'] };
+    const ann = (await svc.people.createToken(owner, { validForMs: 3_600_000 })).token;
+    const bo = (await svc.people.createToken({ id: 'bo@acme.example' }, { validForMs: 3_600_000 })).token;
+    const as = (SVC_TOKEN: string, ...args: string[]) => svcCommand(args, { cwd: shop.root, env: { SVC_TOKEN } });
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const delegate = ['people', 'delegate', '--to', 'bo@acme.example', '--until', tomorrow];
+
+    const withoutToken = await shop.svc(...delegate);
+    assert.equal(withoutToken.status, 2);
+    assert.match(withoutToken.stderr, /needs SVC_TOKEN/);
+    const made = await as(ann, ...delegate);
+    assert.equal(made.status, 0, made.stderr);
+    assert.equal(made.stdout, `bo@acme.example decides for ann@acme.example until ${tomorrow}T00:00:00.000Z.\n`);
+    const [, id = ''] = /svc people delegation revoke (\S+)/.exec(made.stderr) ?? [];
+
+    const one = await refund();
+    const decide = async (requestId: string) => {
+      const { reviewToken = '' } = await svc.approvals.get(requestId);
+      return as(bo, 'approvals', 'approve', requestId, '--yes', '--review-token', reviewToken);
+    };
+    const approved = await decide(one.request.requestId);
+    assert.equal(approved.status, 0, approved.stderr);
+    assert.equal((await one.outcome).status, 'completed');
+    const shown = await shop.svc('approvals', 'show', one.request.requestId);
+    assert.match(shown.stdout, /approved by bo@acme\.example for ann@acme\.example/);
+
+    const listed = await shop.svc('people', 'delegation', 'list');
+    assert.equal(listed.stdout, `${id}  bo@acme.example for ann@acme.example  until ${tomorrow}T00:00:00.000Z\n`);
+    const revoked = await shop.svc('people', 'delegation', 'revoke', id);
+    assert.equal(revoked.stdout, 'bo@acme.example no longer decides for ann@acme.example.\n');
+    assert.match((await shop.svc('people', 'delegation', 'list')).stdout, / revoked \d{4}-/);
+    const later = await refund();
+    const refused = await decide(later.request.requestId);
+    assert.match(refused.stderr, /decision_refused/);
+    assert.equal((await svc.approvals.get(later.request.requestId)).status, 'waiting');
+  },
+  { roles: { finance: ['group:finance'] }, rules: [{ approve: [{ role: 'finance' }] }] },
+);

@@ -30,6 +30,7 @@ export {
   type Notice,
 } from '../../core/approval/channel.ts';
 export type { Signal, SignalInput, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
+export type { Delegation, NewDelegation } from '../../core/approval/delegations.ts';
 export type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 export type { CallOutcome, PendingStatus } from '../../core/approval/outcome.ts';
 export { parseDecision } from '../../core/approval/parse-decision.ts';

@@ -2,6 +2,7 @@ import { effectiveParameters } from './approved-parameters.ts';
 import type { Principal } from './principal.ts';
 import type { ApprovalEvent } from './request.ts';
 import {
+  authorityOf,
   firstMatch,
   missingRoles,
   personKey,
@@ -52,8 +53,14 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const earlier = body.votes ?? [];
   const key = personKey(principal);
   const own = earlier.find((one) => personKey(one.principal) === key);
-  if (own && own.approved === approved && own.digest === vote.digest) return { unchanged: true };
-  const votes = [...earlier.filter((one) => one !== own), vote];
+  if (own && own.approved === approved && own.digest === vote.digest && isSameAuthority(own.principal, principal))
+    return { unchanged: true };
+  const taken = earlier.find((one) => one !== own && isSameAuthority(one.principal, principal));
+  if (taken && principal.for) {
+    return { refused: 'decision_refused', why: `The vote of ${principal.for.id} was given by ${taken.by}.` };
+  }
+  // Those who vote themselves replace the vote in their place.
+  const votes = [...earlier.filter((one) => one !== own && one !== taken), vote];
   const counted = votes.filter((one) => one.approved === approved && (!approved || one.digest === vote.digest));
   const voters = counted.map((one) => one.principal);
   const isFinal = approved ? missingRoles(rule, voters).length === 0 : voters.length >= rule.deny;
@@ -72,6 +79,44 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const voted = { ...row, body: { ...body, votes } };
   return { next: withDecision(voted, known, now, { decidedBy, deciders: voters }), isFinal };
 }
+
+/**
+ * A person who votes on a request, in the place of the delegator whose vote leaves the fewest missing if they may not do so
+ * themselves. What they may do in the end, `applyDecision` decides.
+ */
+export function voterOf(
+  row: ApprovalRow,
+  principal: Principal,
+  delegators: readonly NonNullable<Principal['for']>[],
+  now: number,
+): Principal {
+  const { votes = [] } = row.body;
+  const rule = ruleAt(row, decidedAt(row, now));
+  if (!rule) return principal;
+  const key = personKey(principal);
+  const others = votes.filter((one) => personKey(one.principal) !== key);
+  const voters = others.filter(({ approved }) => approved).map((one) => one.principal);
+  let chosen = principal;
+  let fewest = Number.POSITIVE_INFINITY;
+  for (const delegator of delegators) {
+    const candidate = withGroupsOf(rule, { ...principal, for: delegator });
+    if (whyNotAllowed(rule, excludedBy(row), candidate) !== undefined) continue;
+    const isTaken = others.some((one) => isSameAuthority(one.principal, candidate));
+    const missing = missingRoles(rule, [...voters, candidate]).reduce((sum, { count }) => sum + count, 0);
+    const left = isTaken ? Number.MAX_SAFE_INTEGER : missing;
+    if (left < fewest) [chosen, fewest] = [candidate, left];
+  }
+  return chosen;
+}
+
+/** Whether a person may vote on a request without a delegation. */
+export function mayVote(row: ApprovalRow, principal: Principal, now: number): boolean {
+  const rule = ruleAt(row, decidedAt(row, now));
+  return !rule || whyNotAllowed(rule, excludedBy(row), principal) === undefined;
+}
+
+const isSameAuthority = (one: Principal, other: Principal): boolean =>
+  personKey(authorityOf(one)) === personKey(authorityOf(other));
 
 /** One person decides in place of the votes, with a reason, and the record says so. */
 function applyOverride(
@@ -131,7 +176,7 @@ export function currentDigest({ body: { votes = [], decision, digest } }: Approv
   return decision?.digest ?? votes.findLast(({ approved }) => approved)?.digest ?? digest;
 }
 
-/** One person each, whatever is stored. Each was allowed to vote when they did. */
+/** One person each, and nobody for the same other one, whatever is stored. Each was allowed to vote when they did. */
 function votersFor(row: ApprovalRow, digest: string): readonly Principal[] {
   const voters = new Map<string, Principal>();
   for (const { approved, digest: votedFor, principal, at } of row.body.votes ?? []) {
@@ -140,7 +185,8 @@ function votersFor(row: ApprovalRow, digest: string): readonly Principal[] {
     if (whyNotAllowed(rule, excludedBy(row), principal) !== undefined) continue;
     voters.set(personKey(principal), principal);
   }
-  return [...voters.values()];
+  const authorities = new Map([...voters.values()].map((voter) => [personKey(authorityOf(voter)), voter]));
+  return [...authorities.values()];
 }
 
 const excludedBy = ({ agentTag, body: { requester } }: ApprovalRow) => ({

@@ -5,13 +5,14 @@ import type { ParameterProblem } from '../tool/json-schema.ts';
 import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
-import { type AppliedDecision, applyDecision, missingApprovals, ruleOf } from './apply-decision.ts';
+import { type AppliedDecision, applyDecision, mayVote, missingApprovals, ruleOf, voterOf } from './apply-decision.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
 import { DecisionReview, evaluatePolicies } from './policy.ts';
 import {
   createPrincipal,
+  isVerified,
   type Principal,
   principalProblems,
   type SignalPrincipal,
@@ -151,7 +152,8 @@ export async function decide(
       await service.expire(row);
       continue;
     }
-    const verdict = await validateDecision(service, record, decision, decider, options);
+    const voter = options.override ? decider : await voterFor(service, record, decider);
+    const verdict = await validateDecision(service, record, decision, voter, options);
     const applied = applyDecision(record, verdict, await service.clock.now());
     if ('refused' in applied) throw notApplied(applied);
     if ('unchanged' in applied) return signalResult(service, record, verdict.principal);
@@ -217,6 +219,15 @@ async function deciderOf(
   }
   const by = storableText(actor ?? principal?.id ?? 'unknown');
   return { by, principal: principal === undefined ? unverifiedPrincipal(by) : createPrincipal(principal, 'signal') };
+}
+
+/** The same person, in the place of one who has delegated to them if they may not decide themselves. */
+async function voterFor(service: ApprovalService, record: ApprovalRow, decider: Decider): Promise<Decider> {
+  const { by, principal } = decider;
+  const now = await service.clock.now();
+  if (!isVerified(principal) || mayVote(record, principal, now)) return decider;
+  const voter = voterOf(record, principal, await service.delegations.delegatorsOf(principal), now);
+  return voter.for ? { by: `${by} for ${voter.for.id}`, principal: voter } : decider;
 }
 
 /** The decision to store. Throws if it is rejected. */

@@ -44,7 +44,7 @@ export async function giveNotice(
     return;
   }
   await notices.replace(requestId, version, { ...leased, dueAt: new Date(next) });
-  // Others have found it taken meanwhile.
+  // Other processes that found it due have left it to this one.
   if (next <= (await clock.now())) await giveNotice(service, requestId, routes);
 }
 

@@ -137,6 +137,17 @@ export class PersonTokens {
 
   /** The owner of a token. Throws `token_invalid`; the message does not contain the token. */
   async verify(token: string): Promise<Principal> {
+    return (await this.find(token)).principal;
+  }
+
+  /** Whether a token was neither revoked nor has expired. */
+  async isActive(tokenId: string): Promise<boolean> {
+    const row = (await this.#rows.get(tokenId))?.record;
+    return row?.state === 'active' && (await this.#clock.readNow()) < row.expiresAt.getTime();
+  }
+
+  /** As `verify`, with the id of the token. */
+  async find(token: string): Promise<{ readonly principal: Principal; readonly tokenId: string }> {
     const row = hasFormat(token) ? (await this.#rows.get(tokenIdOf(token)))?.record : undefined;
     if (!row || !tokensEqual(row.hash, hashOf(token))) throw invalidToken('It is not a token of this store.');
     if (row.state === 'revoked')
@@ -146,7 +157,7 @@ export class PersonTokens {
       throw invalidToken(`It expired at ${row.expiresAt.toISOString()}.`);
     }
     const { principal: id, groups } = row.body;
-    return createPrincipal({ id, groups }, 'token');
+    return { principal: createPrincipal({ id, groups }, 'token'), tokenId: row.tokenId };
   }
 
   /** Every token, by its id; those that were revoked or have expired too. */

@@ -12,6 +12,8 @@ export interface Principal {
   readonly id: string;
   readonly groups: readonly string[];
   readonly verifiedBy: Verification;
+  /** The person in whose place they decide, who has delegated that to them. */
+  readonly for?: { readonly id: string; readonly groups: readonly string[] };
 }
 
 /** A person whom the program has authenticated itself, for example with the login of its own endpoint. @experimental */

@@ -188,7 +188,7 @@ export interface Excluded {
 /** Why a person may not decide; undefined if they may. `rule`: by `ruleAfter`. */
 export function whyNotAllowed(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
   if (!isVerified(principal) && !rule.unverified) return UNVERIFIED;
-  const why = whyExcluded(rule, excluded, principal);
+  const why = whyExcluded(rule, excluded, principal) ?? whyExcluded(rule, excluded, authorityOf(principal));
   if (why !== undefined) return why;
   if (rolesOf(rule, principal).length > 0) return undefined;
   const roles = rule.approve.map(({ role }) => role).join(', ');
@@ -218,19 +218,31 @@ function whyExcluded(rule: StoredRule, excluded: Excluded, principal: Principal)
   return isExcluded(rule.not, principal) ? 'Its rule excludes this person.' : undefined;
 }
 
-/** The indexes of the roles that a person has. Nobody knows the roles of an unverified one. */
+/** The indexes of the roles that a person has, or the one in whose place they decide. Nobody knows those of an unverified one. */
 function rolesOf({ approve }: StoredRule, principal: Principal): number[] {
-  return approve.flatMap(({ members }, at) => (!isVerified(principal) || isListed(members, principal) ? [at] : []));
+  const { id, groups } = authorityOf(principal);
+  return approve.flatMap(({ members }, at) =>
+    !isVerified(principal) || isListed(members, { id, groups }) ? [at] : [],
+  );
+}
+
+/** The person in whose place somebody decides: they themselves, without a delegation. */
+export function authorityOf(principal: Principal): Principal {
+  return principal.for ? { ...principal.for, verifiedBy: principal.verifiedBy } : principal;
 }
 
 /** A principal with only the groups that a rule names: others would take room in every vote. */
 export function withGroupsOf(
   { approve, not = [], override, escalate = [] }: StoredRule,
-  { groups, ...person }: Principal,
+  principal: Principal,
 ): Principal {
   const roles = [...approve, ...escalate, ...(override ? [override] : [])];
   const named = [...roles.flatMap(({ members }) => members), ...not].map(foldedId);
-  return { ...person, groups: groups.filter((group) => named.includes(foldedId(`group:${group}`))) };
+  const only = <T extends Pick<Principal, 'groups'>>(person: T): T => ({
+    ...person,
+    groups: person.groups.filter((group) => named.includes(foldedId(`group:${group}`))),
+  });
+  return only({ ...principal, ...(principal.for && { for: only(principal.for) }) });
 }
 
 /** Compares without regard to case: who is excluded must not come back with another spelling. */
@@ -240,7 +252,7 @@ function isExcluded(not: readonly string[] = [], { id, groups }: Principal): boo
 }
 
 /** Whether a person is one of `user:<id>` and `group:<name>`. */
-export function isListed(members: readonly string[], { id, groups }: Principal): boolean {
+export function isListed(members: readonly string[], { id, groups }: Pick<Principal, 'id' | 'groups'>): boolean {
   return members.includes(`user:${id}`) || groups.some((group) => members.includes(`group:${group}`));
 }
 
@@ -251,6 +263,8 @@ export function isListed(members: readonly string[], { id, groups }: Principal):
 export function personKey(principal: Principal): string {
   return isVerified(principal) ? foldedId(principal.id) : '';
 }
+
+export const isSamePerson = (one: string, other: string): boolean => foldedId(one) === foldedId(other);
 
 const foldedId = (id: string): string => id.normalize('NFKC').toLowerCase();
 

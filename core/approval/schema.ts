@@ -173,6 +173,41 @@ export const deliveries: RecordDefinition<DeliveryRow> = {
   indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
 };
 
+/** A person decides in the place of another. */
+export interface DelegationRow {
+  readonly delegationId: string;
+  readonly state: 'active' | 'revoked';
+  /** The key of the person who decides. */
+  readonly person: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly body: {
+    readonly from: string;
+    readonly groups: readonly string[];
+    readonly to: string;
+    /** The token with which it was made. */
+    readonly tokenId?: string;
+    readonly revokedAt?: string;
+  };
+}
+
+export const delegations: RecordDefinition<DelegationRow> = {
+  collection: '_svc_approval_delegations',
+  key: 'delegationId',
+  columns: {
+    delegationId: { type: 'string' },
+    state: { type: 'string' },
+    person: { type: 'string' },
+    createdAt: { type: 'timestamp' },
+    expiresAt: { type: 'timestamp' },
+    body: { type: 'json' },
+  },
+  indexes: [
+    { name: 'byPerson', equals: ['state', 'person'], sort: 'delegationId' },
+    { name: 'byState', equals: ['state'], sort: 'delegationId', sharded: true },
+  ],
+};
+
 /** When the channels are next notified of a request that still waits; removed with its last notice. */
 export interface NoticeRow {
   readonly requestId: string;

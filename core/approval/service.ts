@@ -9,6 +9,7 @@ import type { Tool } from '../tool/tool.ts';
 import { Admission } from './admission.ts';
 import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.ts';
 import { withReadableBodies } from './damaged-body.ts';
+import { Delegations } from './delegations.ts';
 import { notRunOutcome } from './outcome.ts';
 import { PersonTokens } from './person-tokens.ts';
 import type { ApprovalHooks } from './policy.ts';
@@ -23,6 +24,7 @@ import {
   type CallRow,
   calls,
   type DeliveryRow,
+  delegations,
   deliveries,
   EXPIRY_SHARDS,
   type NoticeRow,
@@ -90,6 +92,7 @@ export class ApprovalService {
   readonly watcher: RequestWatcher;
   readonly presence: Presence;
   readonly personTokens: PersonTokens;
+  readonly delegations: Delegations;
   readonly rules: readonly StoredRule[];
   readonly admission = new Admission();
   readonly warn: (message: string) => void;
@@ -115,7 +118,7 @@ export class ApprovalService {
 
   /** Creates missing tables and starts to expire overdue requests. */
   static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
-    const definitions = [approvals, calls, tools, deliveries, notices, waiters, personTokens].map((one) =>
+    const definitions = [approvals, calls, tools, deliveries, notices, waiters, personTokens, delegations].map((one) =>
       anyDefinition(one as typeof approvals),
     );
     const upgrade = async (from: number) => {
@@ -143,6 +146,7 @@ export class ApprovalService {
     this.clock = new StoreClock(() => backend.now());
     this.watcher = new RequestWatcher(backend, this.rows, () => this.clock.prepare());
     this.personTokens = new PersonTokens(backend.records(personTokens), this.clock);
+    this.delegations = new Delegations(backend.records(delegations), this.personTokens, this.clock);
     this.presence = new Presence(backend, {
       now: () => this.clock.now(),
       isWaiting: () => this.watcher.hasSubscribers,

@@ -1,0 +1,143 @@
+import { v7 as uuid } from 'uuid';
+import { SvcError } from '../errors.ts';
+import { allRows, type RecordStore } from '../records.ts';
+import { problemText } from '../validate-shape.ts';
+import type { PersonTokens } from './person-tokens.ts';
+import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
+import { isSamePerson, personKey } from './rule.ts';
+import type { DelegationRow } from './schema.ts';
+import type { StoreClock } from './store-clock.ts';
+
+/** A year. */
+const MAX_VALID_MS = 31_557_600_000;
+const DELEGATION_ID = /^dlg_[0-9a-f-]{36}$/;
+
+/** For `People.delegate`: who delegates, proven by a token or by the program, as a decision is. @experimental */
+export interface NewDelegation {
+  /** The token of the person who delegates. Throws `token_invalid`. */
+  readonly token?: string | undefined;
+  /** The person who delegates, if your program has verified who that is. */
+  readonly from?: SignalPrincipal | undefined;
+  /** The id of the person who decides in their place. */
+  readonly to: string;
+  /** When it ends, by the store's clock: at most a year from now. */
+  readonly until: Date;
+}
+
+/** @experimental */
+export interface Delegation {
+  readonly delegationId: string;
+  /** The id of the person who delegated. */
+  readonly from: string;
+  /** Their groups at that time, which rules can name. */
+  readonly groups: readonly string[];
+  /** The id of the person who decides in their place. */
+  readonly to: string;
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  /** ISO 8601, UTC. */
+  readonly until: string;
+  /** ISO 8601, UTC. */
+  readonly revokedAt?: string;
+}
+
+/** Who decides in the place of whom, in the store of the approvals. */
+export class Delegations {
+  readonly #rows: RecordStore<DelegationRow>;
+  readonly #tokens: PersonTokens;
+  readonly #clock: StoreClock;
+
+  constructor(rows: RecordStore<DelegationRow>, tokens: PersonTokens, clock: StoreClock) {
+    this.#rows = rows;
+    this.#tokens = tokens;
+    this.#clock = clock;
+  }
+
+  /** Throws `value_invalid` and `token_invalid`. */
+  async create({ token, from, to, until }: NewDelegation): Promise<Delegation> {
+    const problems = [
+      ...(from === undefined ? [] : principalProblems(from, ['from'])),
+      ...principalProblems({ id: to }, []).map(({ text }) => ({ path: ['to'], text })),
+    ];
+    if ((token === undefined) === (from === undefined)) {
+      problems.push({ path: ['from'], text: 'is required, or token in its place' });
+    }
+    if (!(until instanceof Date) || Number.isNaN(until.getTime()))
+      problems.push({ path: ['until'], text: 'is not a date' });
+    if (problems.length > 0) throw invalidDelegation(problems.map(problemText).join(' '));
+    const owner = token === undefined ? undefined : await this.#tokens.find(token);
+    const { id, groups } = owner?.principal ?? createPrincipal(from ?? { id: '' }, 'signal');
+    const now = await this.#clock.readNow();
+    if (isSamePerson(id, to)) throw invalidDelegation('Nobody can delegate to themselves.');
+    if (until.getTime() <= now || until.getTime() > now + MAX_VALID_MS) {
+      throw invalidDelegation('It must end in the future, and within a year.');
+    }
+    const row: DelegationRow = {
+      delegationId: `dlg_${uuid()}`,
+      state: 'active',
+      person: personKey(createPrincipal({ id: to }, 'token')),
+      createdAt: new Date(now),
+      expiresAt: until,
+      body: { from: id, groups, to, ...(owner && { tokenId: owner.tokenId }) },
+    };
+    await this.#rows.insert(row);
+    return toDelegation(row);
+  }
+
+  /** Those who have delegated to a person, oldest first. A delegation ends with the token that made it. */
+  async delegatorsOf(person: Principal): Promise<readonly Pick<Principal, 'id' | 'groups'>[]> {
+    const found: Pick<Principal, 'id' | 'groups'>[] = [];
+    const now = await this.#clock.readNow();
+    const query = { equals: { state: 'active' as const, person: personKey(person) }, limit: 100 };
+    for await (const { record } of allRows(this.#rows, 'byPerson', query)) {
+      const { from, groups, tokenId } = record.body;
+      if (record.expiresAt.getTime() <= now) continue;
+      if (tokenId === undefined || (await this.#tokens.isActive(tokenId))) found.push({ id: from, groups });
+    }
+    return found;
+  }
+
+  /** Every delegation, oldest first; those that have ended too. */
+  async *list(): AsyncGenerator<Delegation> {
+    for (const state of ['active', 'revoked'] as const) {
+      for await (const { record } of allRows(this.#rows, 'byState', { equals: { state }, limit: 500 })) {
+        yield toDelegation(record);
+      }
+    }
+  }
+
+  /** Ends a delegation. Revoking it again changes nothing. Throws `delegation_unknown`. */
+  async revoke(delegationId: string): Promise<Delegation> {
+    for (;;) {
+      const found = DELEGATION_ID.test(delegationId) ? await this.#rows.get(delegationId) : undefined;
+      if (!found) {
+        throw new SvcError('delegation_unknown', 'No delegation has this id.', {
+          state: 'Nothing was revoked.',
+          next: ['svc people delegation list    lists the delegations'],
+        });
+      }
+      const { record, version } = found;
+      if (record.state === 'revoked') return toDelegation(record);
+      const revokedAt = new Date(await this.#clock.readNow()).toISOString();
+      const revoked: DelegationRow = { ...record, state: 'revoked', body: { ...record.body, revokedAt } };
+      if ((await this.#rows.replace(delegationId, version, revoked)) === 'replaced') return toDelegation(revoked);
+    }
+  }
+}
+
+function toDelegation({ delegationId, createdAt, expiresAt, body }: DelegationRow): Delegation {
+  const { from, groups, to, revokedAt } = body;
+  return {
+    delegationId,
+    from,
+    groups,
+    to,
+    createdAt: createdAt.toISOString(),
+    until: expiresAt.toISOString(),
+    ...(revokedAt !== undefined && { revokedAt }),
+  };
+}
+
+function invalidDelegation(why: string): SvcError {
+  return new SvcError('value_invalid', 'The delegation cannot be created.', { why, state: 'Nothing was delegated.' });
+}
