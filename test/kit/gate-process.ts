@@ -3,6 +3,7 @@ import pg from 'pg';
 import { newRequestId } from '../../core/approval/request.ts';
 import { isSvcError } from '../../core/errors.ts';
 import { Kernel } from '../../core/kernel.ts';
+import { dynamodb } from '../../plugins/dialects/dynamodb/dialect.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { approve, compileTestTools, createGate, openApprovalProcess, reject } from '../suites/approval-setup.ts';
 import type { GateCommand, GateReply } from './gate-processes.ts';
@@ -11,12 +12,14 @@ import { killSwitch } from './kill-switch.ts';
 const [url = '', killArgument = ''] = process.argv.slice(2);
 const { killAt, killable } = killSwitch(killArgument);
 
+const isDynamodb = url.startsWith('dynamodb:');
 const effects = new pg.Client({ connectionString: url });
-await effects.connect();
+// Without it, a call of this process cannot run: only others make them.
+if (!isDynamodb) await effects.connect();
 const kernel = new Kernel();
 kernel.hooks.approvalRequested.tap('test', () => killAt('announced'));
 kernel.hooks.approvalDecided.tap('test', () => killAt('decided'));
-const app = await openApprovalProcess(killable(await postgresql.connect(url, {})), kernel);
+const app = await openApprovalProcess(killable(await (isDynamodb ? dynamodb : postgresql).connect(url, {})), kernel);
 
 const pay = {
   tag: 'refund',
