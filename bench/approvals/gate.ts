@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import pg from 'pg';
+import { compileRules } from '../../config/load/approval-rules.ts';
 import { Svc } from '../../config/sdk/index.ts';
 import type { AgentRuntime } from '../../core/agent/agent-runtime.ts';
 import type { Run, RunEvent } from '../../core/agent/run.ts';
@@ -156,6 +157,53 @@ try {
       ['start to stored and waiting', ms(run), 'p50 1 ms', run.p50 <= 1],
       ['the same, with a toolCallId of the caller', ms(named), 'p50 1 ms', named.p50 <= 1],
       ['bare pg: one insert', ms(spread(times.bare.slice(50))), ''],
+    ];
+  });
+
+  await measure('votes', async (url) => {
+    const { rules } = compileRules({
+      roles: { finance: ['group:finance'] },
+      rules: [{ approve: [{ role: 'finance', count: 2 }] }],
+    });
+    const [plain, ruled] = [await serviceOn(await connect(url)), await serviceOn(await connect(url), rules)];
+    const bare = await Bare.open(url, 1);
+    const times = { bare: [] as number[], decision: [] as number[], first: [] as number[], last: [] as number[] };
+    const timed = async (list: number[], work: () => Promise<unknown>) => {
+      const startedAt = performance.now();
+      await work();
+      list.push(performance.now() - startedAt);
+    };
+    const tools = toolsWith(() => 'paid');
+    const gates = { plain: gateOn(plain, tools), ruled: gateOn(ruled, tools) };
+    const vote = ({ requestId, executionId }: ApprovalRequest, id: string) =>
+      decide(
+        ruled,
+        { executionId, signal: 'approve', payload: { requestId } },
+        { principal: { id, groups: ['finance'] } },
+      );
+    for (let round = 0; round < scaled(1_000); round++) {
+      const id = await bare.create();
+      await timed(times.bare, () => bare.decide(id));
+      const one = await storeRequest(gates.plain, nextCall());
+      await timed(times.decision, () => approve(plain, one.request));
+      await one.outcome;
+      const other = await storeRequest(gates.ruled, nextCall());
+      await timed(times.first, () => vote(other.request, 'ann'));
+      await timed(times.last, () => vote(other.request, 'bo'));
+      await other.outcome;
+    }
+    for (const service of [plain, ruled]) await service.close();
+    await bare.close();
+    const bareDecision = spread(times.bare.slice(50));
+    const row = (name: string, list: readonly number[]): Row => {
+      const measured = spread(list.slice(50));
+      return [name, ms(measured), 'p50 2 ms over bare', measured.p50 <= bareDecision.p50 + 2];
+    };
+    return [
+      ['bare pg: one update', ms(bareDecision), ''],
+      row('a decision without a rule', times.decision),
+      row('the first of two votes', times.first),
+      row('the second of two votes, which decides', times.last),
     ];
   });
 

@@ -2,6 +2,7 @@ import type { StorageBackend } from '../../core/approval/backend.ts';
 import type { GateCall } from '../../core/approval/call.ts';
 import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
+import type { StoredRule } from '../../core/approval/rule.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import { Kernel } from '../../core/kernel.ts';
 import { compileTools, type Tool, type ToolDefinition } from '../../core/tool/tool.ts';
@@ -28,11 +29,12 @@ export function toolsWith(handler: ToolDefinition['handler'], requiresConfirmati
   return tools;
 }
 
-export async function serviceOn(backend: StorageBackend): Promise<ApprovalService> {
+export async function serviceOn(backend: StorageBackend, rules: readonly StoredRule[] = []): Promise<ApprovalService> {
   return ApprovalService.open({
     backend,
     hooks: new Kernel().hooks,
     owner: { product: 'bench', env: 'dev', database: 'main' },
+    rules,
   });
 }
 
