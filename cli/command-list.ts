@@ -108,6 +108,21 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/approvals/secret.ts'),
   },
   {
+    path: 'approvals allow',
+    summary: 'Lets later calls like an approved one run',
+    load: () => import('./commands/approvals/allow.ts'),
+  },
+  {
+    path: 'approvals standing list',
+    summary: 'Lists the standing rules',
+    load: () => import('./commands/approvals/standing/list.ts'),
+  },
+  {
+    path: 'approvals standing revoke',
+    summary: 'Ends a standing rule',
+    load: () => import('./commands/approvals/standing/revoke.ts'),
+  },
+  {
     path: 'approvals export',
     summary: 'Prints the audit as JSON Lines',
     load: () => import('./commands/approvals/export.ts'),

@@ -70,6 +70,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   token_invalid: 2,
   token_unknown: 2,
   delegation_unknown: 2,
+  standing_unknown: 2,
   declined: 3,
   approval_rejected: 3,
   pending: 4,

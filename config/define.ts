@@ -121,6 +121,8 @@ export interface ApprovalRuleConfig {
   readonly unverified?: boolean;
   /** A role of which one person may decide alone, with a reason; the record says that it was an override. */
   readonly override?: string;
+  /** A role whose people may let later calls like an approved one run: `svc approvals allow`. */
+  readonly standing?: string;
   /** The time to decide, such as `30m`, `4h` or `2d`, in place of the agent's `approvalTimeout`. */
   readonly expires?: string;
   /** When channels are reminded of a request that still waits: `10m` after it was made, once each. */

@@ -111,6 +111,7 @@ export const codes = {
   token_invalid: 'A token that proves who decides is not valid.',
   token_unknown: 'No token has that id.',
   delegation_unknown: 'No delegation has that id.',
+  standing_unknown: 'No standing rule has that id.',
   // agents
   agent_invalid: 'The definition of an agent or tool is not valid.',
   agent_taken: 'An agent with that tag is already defined.',
@@ -319,6 +320,7 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   token_invalid: 'Use a token that `svc people token list` shows as valid, or create one: `svc people token create`.',
   token_unknown: '`svc people token list` lists the ids.',
   delegation_unknown: '`svc people delegation list` lists the ids.',
+  standing_unknown: '`svc approvals standing list` lists the ids.',
   agent_invalid: 'Fix the definition: the message lists every problem with its path.',
   agent_taken: 'Use another tag, or define the agent once.',
   agent_unknown: 'Call `svc.agents.define` first, in the process that resumes the execution.',

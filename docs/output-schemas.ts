@@ -139,6 +139,19 @@ const findingOptional: Properties = {
   scalesWithRows: yes,
   rows: about(count, 'counted up to 10,000'),
 };
+const standingRule: Properties = {
+  standingId: text,
+  requestId: text,
+  agentTag: text,
+  tool: text,
+  parameters: { type: 'object' },
+  atMost: { type: 'object' },
+  by: text,
+  uses: count,
+  used: count,
+  createdAt: moment,
+  until: moment,
+};
 const finding = object({ ...findingProperties, line: count }, findingOptional);
 const roles = list(open({ role: text, count }));
 const votes = list(
@@ -165,6 +178,7 @@ const request = open(
     unattendedSince: moment,
     deciders: list(principal),
     override: yes,
+    standing: text,
     requester: text,
     rule: open(
       { version: text, approve: roles, deny: count },
@@ -173,6 +187,7 @@ const request = open(
         reason: text,
         unverified: yes,
         override: text,
+        standing: text,
         remind: list(count),
         escalate: list(open({ role: text, afterMs: count })),
       },
@@ -319,6 +334,9 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'people token create': openResult({ ...personToken, token: text }),
   'people token list': openResult({ tokens: list(open(personToken, { revokedAt: moment })) }),
   'people token revoke': openResult({ ...personToken, revokedAt: moment }),
+  'approvals allow': openResult(standingRule),
+  'approvals standing list': openResult({ standingRules: list(open(standingRule, { revokedAt: moment })) }),
+  'approvals standing revoke': openResult({ ...standingRule, revokedAt: moment }),
   'people delegate': openResult(delegation),
   'people delegation list': openResult({ delegations: list(open(delegation, { revokedAt: moment })) }),
   'people delegation revoke': openResult({ ...delegation, revokedAt: moment }),

@@ -111,3 +111,44 @@ test(
   },
   { roles: { finance: ['group:finance'] }, rules: [{ approve: [{ role: 'finance' }] }] },
 );
+
+test(
+  'svc approvals allow: later calls run until it is used up or revoked',
+  async ({ refund, refunds, svc, gate }, shop) => {
+    const owner = { id: 'ann@acme.example', groups: ['finance'] };
+    const ann = (await svc.people.createToken(owner, { validForMs: 3_600_000 })).token;
+    const as = (SVC_TOKEN: string, ...args: string[]) => svcCommand(args, { cwd: shop.root, env: { SVC_TOKEN } });
+    const { request, outcome } = await refund();
+    const { requestId } = request;
+    const allow = ['approvals', 'allow', requestId, '--uses', '2', '--until', '2027-01-01', '--at-most', 'amount=15'];
+    const early = await as(ann, ...allow);
+    assert.match(early.stderr, /The request is waiting, and was not approved/);
+    const { reviewToken = '' } = await svc.approvals.get(requestId);
+    await as(ann, 'approvals', 'approve', requestId, '--yes', '--review-token', reviewToken);
+    await outcome;
+
+    assert.match((await shop.svc(...allow)).stderr, /needs SVC_TOKEN/);
+    assert.match((await as(ann, ...allow, '--at-most', 'amount=abc')).stderr, /such as amount=50/);
+    const made = await as(ann, ...allow);
+    assert.equal(made.status, 0, made.stderr);
+    const line = /^(std_\S+) {2}payouts → refund {2}(.*) {2}by ann@acme\.example {2}used 0 of 2 {2}until 2027-01-01T/;
+    const [, id = '', values = ''] = line.exec(made.stdout) ?? [];
+    assert.deepEqual(new Set(values.split(' ')), new Set(['amount≤15', 'orderId="1234"']), made.stdout);
+
+    refunds.length = 0;
+    const later = await gate.run({ tool: 'refund', parameters: { orderId: '1234', amount: 15 } });
+    assert.equal(later.status, 'completed');
+    assert.deepEqual({ ...(refunds[0] as object) }, { orderId: '1234', amount: 15 });
+    const shown = await shop.svc('approvals', 'show', later.requestId ?? '');
+    assert.match(shown.stdout, new RegExp(`approved by ann@acme\\.example \\(standing rule ${id}\\), run: done`));
+    const json = JSON.parse((await shop.svc('approvals', 'standing', 'list', '--json')).stdout);
+    assert.deepEqual(
+      json.standingRules.map(({ used, uses, atMost }: Record<string, unknown>) => ({ used, uses, atMost })),
+      [{ used: 1, uses: 2, atMost: { amount: 15 } }],
+    );
+    const revoked = await shop.svc('approvals', 'standing', 'revoke', id);
+    assert.equal(revoked.stdout, `The standing rule ${id} is revoked. It was used 1 of 2 times.\n`);
+    assert.match((await shop.svc('approvals', 'standing', 'list')).stdout, /used 1 of 2 {2}revoked /);
+  },
+  { roles: { finance: ['group:finance'] }, rules: [{ approve: [{ role: 'finance' }], standing: 'finance' }] },
+);

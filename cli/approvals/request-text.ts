@@ -168,13 +168,13 @@ export function historyLines({
 }
 
 export function statusText(record: ApprovalRecord): string {
-  const { status, cause, decidedBy, override, run } = record;
+  const { status, cause, decidedBy, override, standing, run } = record;
   const why =
     cause === 'timeout'
       ? ' by timeout'
       : decidedBy === undefined
         ? ''
-        : ` by ${oneLine(displayText(decidedBy))}${override ? ' (override)' : ''}`;
+        : ` by ${oneLine(displayText(decidedBy))}${override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`}`;
   const ran = run === 'none' ? '' : `, run: ${run}`;
   return `${status}${why}${ran}${notStartedText(record)}`;
 }

@@ -40,6 +40,7 @@ const RULES: Shape = {
       unverified: 'boolean',
       expires: 'string',
       override: 'string',
+      standing: 'string',
       remind: NAMES,
       escalate: { list: { properties: { after: 'string', to: 'string' }, required: ['after', 'to'] } },
     },
@@ -90,7 +91,7 @@ function compileRule(
   path: Path,
   problems: Problem[],
 ): Omit<StoredRule, 'version'> {
-  const { match = {}, approve, deny = 1, not = [], reason, unverified, expires, override } = config;
+  const { match = {}, approve, deny = 1, not = [], reason, unverified, expires, override, standing } = config;
   const { remind = [], escalate = [] } = config;
   const add = (key: Path, text: string) => problems.push({ path: [...path, ...key], text });
   if (approve.length === 0) add(['approve'], 'is empty');
@@ -100,6 +101,7 @@ function compileRule(
     add(key, `is not a role; ${near ? `did you mean "${near}"?` : 'add it to approvals.roles'}`);
   };
   if (override !== undefined) addUnlessRole(override, ['override']);
+  if (standing !== undefined) addUnlessRole(standing, ['standing']);
   for (const [index, { role, count = 1 }] of approve.entries()) {
     addUnlessRole(role, ['approve', index, 'role']);
     if (approve.findIndex((one) => one.role === role) < index) add(['approve', index, 'role'], 'occurs twice');
@@ -149,6 +151,7 @@ function compileRule(
     ...(unverified === true && { unverified }),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(override !== undefined && { override: { role: override, members: [...(roles[override] ?? [])] } }),
+    ...(standing !== undefined && { standing: { role: standing, members: [...(roles[standing] ?? [])] } }),
     ...(reminders.length > 0 && { remind: [...new Set(reminders)].sort((one, other) => one - other) }),
     ...(escalations.length > 0 && { escalate: escalations.sort((one, other) => one.afterMs - other.afterMs) }),
   };

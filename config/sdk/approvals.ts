@@ -18,6 +18,13 @@ import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/app
 import { hasSensitiveParameters, toApprovalRecord } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
+import {
+  createStandingRule,
+  listStandingRules,
+  type NewStandingRule,
+  revokeStandingRule,
+  type StandingRule,
+} from '../../core/approval/standing-rules.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { shortDigest } from '../../core/tool/call-digest.ts';
@@ -78,6 +85,25 @@ export class Approvals {
   /** Decides a request, as `svc.agents.signal` does. */
   async signal<Name extends string>(signal: SignalInput<Name>, options: SignalOptions = {}): Promise<SignalResult> {
     return decide(await this.#service(), signal as Signal, options);
+  }
+
+  /**
+   * Lets later calls like one that was approved run without a decision of their own, if its rule has `standing` and the
+   * person is of that role. Throws `value_invalid`, `token_invalid`, `approval_unknown`, `decision_invalid` and
+   * `decision_refused`.
+   */
+  async allow(standing: NewStandingRule, options: Pick<SignalOptions, 'token' | 'principal'>): Promise<StandingRule> {
+    return createStandingRule(await this.#service(), standing, options);
+  }
+
+  /** Yields every standing rule with how often it was used, those that have ended too. */
+  async *standingRules(): AsyncGenerator<StandingRule> {
+    yield* listStandingRules(await this.#service());
+  }
+
+  /** Ends a standing rule. Calls that it has approved are unchanged. Throws `standing_unknown`. */
+  async revokeStandingRule(standingId: string): Promise<StandingRule> {
+    return revokeStandingRule(await this.#service(), standingId);
   }
 
   /** Yields every event and delivery of the audit; `JSON.stringify` each for a JSON Lines file. */

@@ -49,6 +49,7 @@ export type {
   ToolRun,
 } from '../../core/approval/request.ts';
 export type { ApprovalRule, Condition, ReasonRequired, RoleCount } from '../../core/approval/rule.ts';
+export type { NewStandingRule, StandingRule } from '../../core/approval/standing-rules.ts';
 export type { SchemaResult } from '../../core/database/automatic.ts';
 export { Database } from '../../core/database/database.ts';
 export type { FieldSpec, FieldSpecs, NamedIndexOptions, SchemaOperations } from '../../core/database/schema.ts';

@@ -10,6 +10,7 @@ import {
   ruleAfter,
   type StoredRule,
   whyNoOverride,
+  whyNoStanding,
   whyNotAllowed,
   withGroupsOf,
 } from './rule.ts';
@@ -161,7 +162,18 @@ export function hasQuorum(row: ApprovalRow): boolean {
     const [decider] = decision.deciders ?? [];
     return decider !== undefined && whyNoOverride(rule, excludedBy(row), decider) === undefined;
   }
+  if (decision?.standing !== undefined) {
+    const [decider] = decision.deciders ?? [];
+    return decider !== undefined && decision.digest === undefined && whyNoStandingRule(row, decider) === undefined;
+  }
   return rule !== undefined && missingRoles(rule, votersFor(row, decision?.digest ?? digest)).length === 0;
+}
+
+/** Why a person may not allow later calls like that of a request; undefined if they may. */
+export function whyNoStandingRule(row: ApprovalRow, principal: Principal): string | undefined {
+  const rule = ruleOf(row);
+  if (!rule) return 'No rule applies to the request.';
+  return whyNoStanding(rule, excludedBy(row), principal);
 }
 
 /** Whose approvals a waiting request lacks for the call that the last approval was for, or for the one that was made. */

@@ -5,10 +5,12 @@ import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import { requestDigest } from './approved-parameters.ts';
 import { armNotices } from './notice-times.ts';
+import { toApprovalRecord } from './public-view.ts';
 import { newRequestId } from './request.ts';
 import { ruleAfter, rulesForCall, type StoredRules, unsatisfiable } from './rule.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
+import { withStandingRule } from './standing-rules.ts';
 import { withDenial } from './state.ts';
 import type { Subscription } from './watcher.ts';
 
@@ -61,10 +63,14 @@ export async function createRequest(service: ApprovalService, input: RequestInpu
       const row = mayExist ? await service.read(requestId) : undefined;
       if (row) return { row, isNew: false, digest: await digestOfSameCall(service, input, row), subscription };
       const rules = rulesOf(service, input);
-      const record = newRow(input, rules, requestId, service.presence.id, await service.clock.now());
+      const waiting = newRow(input, rules, requestId, service.presence.id, await service.clock.now());
+      const record = await withStandingRule(service, waiting);
       await armNotices(service, record);
-      if ((await service.rows.insert(record)) === 'inserted')
-        return { row: { record, version: 1 }, isNew: true, digest: record.body.digest, subscription };
+      if ((await service.rows.insert(record)) !== 'inserted') continue;
+      const { approvalDecided } = service.hooks;
+      if (record.status === 'approved')
+        await service.notifyTaps('approvalDecided', approvalDecided, () => toApprovalRecord(record));
+      return { row: { record, version: 1 }, isNew: true, digest: record.body.digest, subscription };
     }
   } catch (error) {
     subscription.unsubscribe();

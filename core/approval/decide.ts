@@ -209,9 +209,9 @@ interface Decider {
 }
 
 /** Throws `token_invalid`: a token that is not valid never counts as none. */
-async function deciderOf(
+export async function deciderOf(
   { personTokens }: ApprovalService,
-  { actor, principal, token }: SignalOptions,
+  { actor, principal, token }: Pick<SignalOptions, 'actor' | 'principal' | 'token'>,
 ): Promise<Decider> {
   if (token !== undefined) {
     const owner = await personTokens.verify(token);
@@ -409,7 +409,10 @@ function tooLargeParameters(): SvcError {
 }
 
 /** The same error for a missing request and for one of another execution, so that guessing ids reveals nothing. */
-function unknownRequest({ executionId, requestId }: Decision): SvcError {
+export function unknownRequest({
+  executionId,
+  requestId,
+}: Pick<Decision, 'requestId'> & Partial<Pick<Decision, 'executionId'>>): SvcError {
   const what =
     executionId === undefined ? 'No request has this id.' : 'No request with that id belongs to that execution.';
   return new SvcError('approval_unknown', what, {

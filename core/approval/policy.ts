@@ -66,6 +66,8 @@ export class DecisionReview {
     readonly principal: Principal;
     /** The person decides alone, in place of the votes that the rule requires. */
     readonly override?: true;
+    /** The id of the standing rule that approves it: nobody decides about this call. */
+    readonly standing?: string;
     readonly modifiedParams?: ToolParameters;
   };
   #refusal: string | undefined;

@@ -48,6 +48,7 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
     record.decidedAt = decision.at;
     record.decidedBy = decision.by;
     if (decision.override) record.override = true;
+    if (decision.standing !== undefined) record.standing = decision.standing;
     if (decision.deciders) record.deciders = decision.deciders;
     if (row.status === 'approved') record.validUntil = new Date(validUntil(row)).toISOString();
     if (decision.reason !== undefined) record.decisionReason = decision.reason;
@@ -64,12 +65,13 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
 function addRule(record: Mutable<ApprovalRecord>, row: ApprovalRow, reveal: boolean): void {
   const rule = ruleOf(row);
   if (!rule) return;
-  const { version, approve, deny, not, reason, unverified, override, remind, escalate } = rule;
+  const { version, approve, deny, not, reason, unverified, override, standing, remind, escalate } = rule;
   const shown: Mutable<ApprovalRule> = { version, approve: approve.map(({ role, count }) => ({ role, count })), deny };
   if (not) shown.not = not;
   if (reason !== undefined) shown.reason = reason;
   if (unverified) shown.unverified = unverified;
   if (override) shown.override = override.role;
+  if (standing) shown.standing = standing.role;
   if (remind) shown.remind = remind;
   if (escalate) shown.escalate = escalate.map(({ role, afterMs }) => ({ role, afterMs }));
   record.rule = shown;

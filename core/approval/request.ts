@@ -49,6 +49,8 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly decidedBy?: string;
   /** One person decided alone, in place of the votes that the rule requires. */
   readonly override?: true;
+  /** The id of the standing rule that approved it, in place of a decision about this call. */
+  readonly standing?: string;
   /** The verified people whose decision it is; absent if nobody was verified. */
   readonly deciders?: readonly Principal[];
   /** ISO 8601, UTC: if approved and not taken up by then, the call no longer runs. */
@@ -121,7 +123,7 @@ export interface ApprovalEvent {
   /** With a person's decision: its origin, or the process that accepted it. */
   readonly from?: string;
   /**
-   * The cause of a rejection, `override`, the status of an outcome, with `voted`: `approve` or `reject`, or with
+   * The cause of a rejection, `override`, `standing`, the status of an outcome, with `voted`: `approve` or `reject`, or with
    * `escalated`: the roles.
    */
   readonly as?: string;

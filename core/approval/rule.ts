@@ -31,6 +31,8 @@ export interface ApprovalRule {
   readonly unverified?: true;
   /** One person of this role may decide alone. */
   readonly override?: string;
+  /** The role whose people may make a standing rule of an approved request. */
+  readonly standing?: string;
   /** When channels are reminded of the request, in milliseconds after it was made. */
   readonly remind?: readonly number[];
   /** The roles whose members may decide too, `afterMs` after the request was made. */
@@ -38,9 +40,10 @@ export interface ApprovalRule {
 }
 
 /** A rule as a request stores it. */
-export interface StoredRule extends Omit<ApprovalRule, 'approve' | 'override' | 'escalate'> {
+export interface StoredRule extends Omit<ApprovalRule, 'approve' | 'override' | 'standing' | 'escalate'> {
   readonly approve: readonly StoredRole[];
   readonly override?: Omit<StoredRole, 'count'>;
+  readonly standing?: Omit<StoredRole, 'count'>;
   /** The earliest first. */
   readonly escalate?: readonly Escalation[];
   /** Absent: for every tool. */
@@ -198,12 +201,27 @@ export function whyNotAllowed(rule: StoredRule, excluded: Excluded, principal: P
 
 /** Why a person may not decide alone, in place of the votes of the rule; undefined if they may. */
 export function whyNoOverride(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
-  const { override } = rule;
-  if (!override) return 'Its rule has no override.';
+  if (!rule.override) return 'Its rule has no override.';
+  return whyNotOf(rule.override, 'override it', rule, excluded, principal);
+}
+
+/** Why a person may not allow later calls like this one; undefined if they may. */
+export function whyNoStanding(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
+  if (!rule.standing) return 'Its rule has no standing rules.';
+  return whyNotOf(rule.standing, 'allow later calls', rule, excluded, principal);
+}
+
+function whyNotOf(
+  { role, members }: Omit<StoredRole, 'count'>,
+  action: string,
+  rule: StoredRule,
+  excluded: Excluded,
+  principal: Principal,
+): string | undefined {
   if (!isVerified(principal)) return UNVERIFIED;
   const why = whyExcluded(rule, excluded, principal);
   if (why !== undefined) return why;
-  return isListed(override.members, principal) ? undefined : `Its rule lets only ${override.role} override it.`;
+  return isListed(members, principal) ? undefined : `Its rule lets only ${role} ${action}.`;
 }
 
 const UNVERIFIED = 'Its rule counts only people who were verified, and nobody verified who decides.';
@@ -233,10 +251,10 @@ export function authorityOf(principal: Principal): Principal {
 
 /** A principal with only the groups that a rule names: others would take room in every vote. */
 export function withGroupsOf(
-  { approve, not = [], override, escalate = [] }: StoredRule,
+  { approve, not = [], override, standing, escalate = [] }: StoredRule,
   principal: Principal,
 ): Principal {
-  const roles = [...approve, ...escalate, ...(override ? [override] : [])];
+  const roles = [...approve, ...escalate, ...(override ? [override] : []), ...(standing ? [standing] : [])];
   const named = [...roles.flatMap(({ members }) => members), ...not].map(foldedId);
   const only = <T extends Pick<Principal, 'groups'>>(person: T): T => ({
     ...person,

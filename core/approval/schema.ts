@@ -80,6 +80,8 @@ export interface StoredDecision {
   readonly digest?: string;
   /** One person decided alone, in place of the votes that the rule requires. */
   readonly override?: true;
+  /** The id of the standing rule that approved it. */
+  readonly standing?: string;
   /** The verified people whose decision this is; absent if nobody was verified. */
   readonly deciders?: readonly Principal[];
 }
@@ -171,6 +173,46 @@ export const deliveries: RecordDefinition<DeliveryRow> = {
     receipt: { type: 'json', nullable: true },
   },
   indexes: [{ name: 'byRequest', equals: ['requestId'], sort: 'at' }],
+};
+
+/** Calls that are approved because one like them was. */
+export interface StandingRow {
+  readonly standingId: string;
+  readonly state: 'active' | 'ended' | 'revoked';
+  /** Digest of the agent, the tool with its definition, and the rule. */
+  readonly call: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly body: {
+    readonly requestId: string;
+    readonly agentTag: string;
+    readonly tool: string;
+    /** Those of the request as it was approved. */
+    readonly parameters: ToolParameters;
+    readonly atMost: { readonly [parameter: string]: number };
+    /** Who made it. */
+    readonly principal: Principal;
+    readonly uses: number;
+    readonly used: number;
+    readonly revokedAt?: string;
+  };
+}
+
+export const standingRules: RecordDefinition<StandingRow> = {
+  collection: '_svc_approval_standing',
+  key: 'standingId',
+  columns: {
+    standingId: { type: 'string' },
+    state: { type: 'string' },
+    call: { type: 'string' },
+    createdAt: { type: 'timestamp' },
+    expiresAt: { type: 'timestamp' },
+    body: { type: 'json' },
+  },
+  indexes: [
+    { name: 'byCall', equals: ['state', 'call'], sort: 'standingId' },
+    { name: 'byState', equals: ['state'], sort: 'standingId', sharded: true },
+  ],
 };
 
 /** A person decides in the place of another. */

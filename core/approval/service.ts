@@ -30,6 +30,8 @@ import {
   type NoticeRow,
   notices,
   personTokens,
+  type StandingRow,
+  standingRules,
   type ToolRow,
   tools,
   waiters,
@@ -88,6 +90,7 @@ export class ApprovalService {
   readonly calls: RecordStore<CallRow>;
   readonly deliveries: RecordStore<DeliveryRow>;
   readonly notices: RecordStore<NoticeRow>;
+  readonly standingRules: RecordStore<StandingRow>;
   readonly clock: StoreClock;
   readonly watcher: RequestWatcher;
   readonly presence: Presence;
@@ -118,9 +121,17 @@ export class ApprovalService {
 
   /** Creates missing tables and starts to expire overdue requests. */
   static async open(options: ApprovalServiceOptions): Promise<ApprovalService> {
-    const definitions = [approvals, calls, tools, deliveries, notices, waiters, personTokens, delegations].map((one) =>
-      anyDefinition(one as typeof approvals),
-    );
+    const definitions = [
+      approvals,
+      calls,
+      tools,
+      deliveries,
+      notices,
+      waiters,
+      personTokens,
+      delegations,
+      standingRules,
+    ].map((one) => anyDefinition(one as typeof approvals));
     const upgrade = async (from: number) => {
       if (from >= MARKS_TOOLS_VERSION) return;
       await options.backend.records(calls).insert({ call: gatedToolKey(ANY_TOOL), requestId: ANY_TOOL });
@@ -142,6 +153,7 @@ export class ApprovalService {
     this.calls = backend.records(calls);
     this.deliveries = backend.records(deliveries);
     this.notices = backend.records(notices);
+    this.standingRules = backend.records(standingRules);
     this.#tools = backend.records(tools);
     this.clock = new StoreClock(() => backend.now());
     this.watcher = new RequestWatcher(backend, this.rows, () => this.clock.prepare());

@@ -18,6 +18,8 @@ export interface DecisionVerdict {
   readonly principal: Principal;
   /** The person decides alone, in place of the votes that the rule requires. */
   readonly override?: boolean;
+  /** The id of the standing rule that approves it. */
+  readonly standing?: string;
   readonly from: string;
   readonly reason?: string;
   readonly modifiedParams?: ToolParameters;
@@ -37,7 +39,7 @@ export function withDecision(
   now: number,
   { decidedBy = verdict.by, deciders = [verdict.principal] }: Partial<Deciders> = {},
 ): ApprovalRow {
-  const { approved, by, principal, override, from, reason, modifiedParams, digest } = verdict;
+  const { approved, by, principal, override, standing, from, reason, modifiedParams, digest } = verdict;
   const verified = deciders.filter(isVerified);
   const at = iso(decidedAt(row, now));
   const decision: StoredDecision = {
@@ -48,10 +50,11 @@ export function withDecision(
     ...(modifiedParams !== undefined && { modifiedParams }),
     ...(digest !== undefined && { digest }),
     ...(override && { override }),
+    ...(standing !== undefined && { standing }),
     ...(verified.length > 0 && { deciders: verified }),
   };
   const type = approved ? 'approved' : 'rejected';
-  const as = override ? 'override' : approved ? undefined : 'human';
+  const as = override ? 'override' : standing !== undefined ? 'standing' : approved ? undefined : 'human';
   const event = { type, at, by, from, ...(as !== undefined && { as }), ...principalOf(principal) } as const;
   return next(row, { status: type }, { decision }, event);
 }
