@@ -160,17 +160,25 @@ standingTest('only a call like the approved one runs', async ({ app, bank, call,
   assert.equal(await call({ ...CALL, currency: 'EUR' }), 'completed');
 });
 
-standingTest('a number may be lower where it says so, and never below zero', async ({ bank, call, allow }) => {
-  await allow({ uses: 100, atMost: { amount: 15 } });
+standingTest('a number may be lower where it says so, and never below zero', async ({ app, bank, call, allow }) => {
+  const humanInLoop = { approvalTimeout: 48 * HOUR };
+  // A tool that itself has no lowest amount.
+  const parameters = { order: { type: 'string' }, amount: { type: 'number' } } as const;
+  const gate = createGate(app, compileTestTools(bank.tool({ parameters })), { humanInLoop });
+  const { request, outcome } = await startCall(gate, refund(CALL));
+  await approve(app, request, undefined, ann);
+  await outcome;
+  await allow({ requestId: request.requestId, uses: 100, atMost: { amount: 15 } });
   for (const [amount, status] of [
     [16, 'waiting'],
     [20, 'waiting'],
+    [-1, 'waiting'],
     [15, 'completed'],
     [0, 'completed'],
     [14.5, 'completed'],
   ] as const)
-    assert.equal(await call({ order: '1234', amount }), status, String(amount));
-  assert.equal(bank.paid.length, 3);
+    assert.equal(await call({ order: '1234', amount }, { gate }), status, String(amount));
+  assert.equal(bank.paid.length, 4);
 });
 
 standingTest('it ends by itself and when it is revoked', async ({ app, call, allow, pass }) => {

@@ -140,7 +140,8 @@ test(
     assert.equal(later.status, 'completed');
     assert.deepEqual({ ...(refunds[0] as object) }, { orderId: '1234', amount: 15 });
     const shown = await shop.svc('approvals', 'show', later.requestId ?? '');
-    assert.match(shown.stdout, new RegExp(`approved by ann@acme\\.example \\(standing rule ${id}\\), run: done`));
+    const unfolded = shown.stdout.replaceAll('\n  ↪ ', '');
+    assert.match(unfolded, new RegExp(`approved by ann@acme\\.example \\(standing rule ${id}\\), run: done`));
     const json = JSON.parse((await shop.svc('approvals', 'standing', 'list', '--json')).stdout);
     assert.deepEqual(
       json.standingRules.map(({ used, uses, atMost }: Record<string, unknown>) => ({ used, uses, atMost })),
