@@ -128,6 +128,11 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/approvals/export.ts'),
   },
   {
+    path: 'approvals verify',
+    summary: 'Checks that no stored event was changed',
+    load: () => import('./commands/approvals/verify.ts'),
+  },
+  {
     path: 'approvals prune',
     summary: 'Removes old requests and executions',
     load: () => import('./commands/approvals/prune.ts'),

@@ -112,6 +112,7 @@ export const codes = {
   token_unknown: 'No token has that id.',
   delegation_unknown: 'No delegation has that id.',
   standing_unknown: 'No standing rule has that id.',
+  audit_broken: 'Stored events of requests do not fit together.',
   // agents
   agent_invalid: 'The definition of an agent or tool is not valid.',
   agent_taken: 'An agent with that tag is already defined.',
@@ -321,6 +322,7 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   token_unknown: '`svc people token list` lists the ids.',
   delegation_unknown: '`svc people delegation list` lists the ids.',
   standing_unknown: '`svc approvals standing list` lists the ids.',
+  audit_broken: 'Find out who wrote to the database: svc did not store what is there.',
   agent_invalid: 'Fix the definition: the message lists every problem with its path.',
   agent_taken: 'Use another tag, or define the agent once.',
   agent_unknown: 'Call `svc.agents.define` first, in the process that resumes the execution.',

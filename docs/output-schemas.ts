@@ -172,7 +172,7 @@ const request = open(
     timeout: moment,
     status: { enum: APPROVAL_STATUSES },
     run: oneOf('none', 'claimed', 'done', 'unknown'),
-    events: list(open({ type: text, at: moment })),
+    events: list(open({ type: text, at: moment }, { prev: text, state: text, was: text })),
   },
   {
     unattendedSince: moment,
@@ -334,6 +334,7 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'people token create': openResult({ ...personToken, token: text }),
   'people token list': openResult({ tokens: list(open(personToken, { revokedAt: moment })) }),
   'people token revoke': openResult({ ...personToken, revokedAt: moment }),
+  'approvals verify': openResult({ checked: count, broken: list(open({ requestId: text, problems: texts })) }),
   'approvals allow': openResult(standingRule),
   'approvals standing list': openResult({ standingRules: list(open(standingRule, { revokedAt: moment })) }),
   'approvals standing revoke': openResult({ ...standingRule, revokedAt: moment }),

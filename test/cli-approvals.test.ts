@@ -23,7 +23,7 @@ const STORE = { store: { database: 'main' } };
 /** Declares a test with a gate in this process. The command line runs in another process, on the same database. */
 function test(
   name: string,
-  body: (gate: GateUnderTest, shop: Project) => Promise<void>,
+  body: (gate: GateUnderTest, shop: Project, url: string) => Promise<void>,
   humanInLoop: object = {},
 ): void {
   if (missing !== undefined) {
@@ -37,7 +37,7 @@ function test(
       try {
         const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
         const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
-        await withGate({ config, approvals: STORE, humanInLoop }, (gate) => body(gate, shop));
+        await withGate({ config, approvals: STORE, humanInLoop }, (gate) => body(gate, shop, url));
       } finally {
         await drop();
       }
@@ -680,3 +680,28 @@ else
     },
     LONG,
   );
+
+test('verify names the request that somebody changed in the database', async ({ refund, svc }, shop, url) => {
+  const [one, other] = [await refund(), await refund()];
+  await approve(shop, one.request.requestId);
+  await one.outcome;
+  const sound = await shop.svc('approvals', 'verify');
+  assert.deepEqual([sound.status, sound.stdout], [0, '2 requests checked: every event fits.\n']);
+  const { requestId } = one.request;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(
+    `UPDATE _svc_approvals SET body = jsonb_set(body::jsonb, '{decision,by}', '"eve"') WHERE "requestId" = $1`,
+    [requestId],
+  );
+  await client.end();
+  const found = await shop.svc('approvals', 'verify');
+  assert.equal(found.status, 1);
+  const why = 'After the last event, the status, votes, decision or result was changed.';
+  assert.equal(found.stdout, `${requestId}  ${why}\n`);
+  assert.match(found.stderr, /1 of 2 requests were changed in the database. \(audit_broken\)/);
+  const json = JSON.parse((await shop.svc('approvals', 'verify', '--json')).stdout);
+  assert.equal(json.code, 'audit_broken');
+  assert.deepEqual((await svc.approvals.verify()).broken, [{ requestId, problems: [why] }]);
+  assert.ok((await svc.approvals.get(other.request.requestId)).events.length === 1);
+});

@@ -1,10 +1,12 @@
 import { isRunningIn } from '../../core/agent/execution-record.ts';
 import {
   type AuditEntry,
+  type AuditProblem,
   auditTrail,
   type DeliveryAttempt,
   deliveriesOf,
   pruneApprovals,
+  verifyAudit,
 } from '../../core/approval/audit.ts';
 import { isOutage } from '../../core/approval/backend.ts';
 import {
@@ -109,6 +111,18 @@ export class Approvals {
   /** Yields every event and delivery of the audit; `JSON.stringify` each for a JSON Lines file. */
   async *export(range: { readonly since?: Date; readonly before?: Date } = {}): AsyncGenerator<AuditEntry> {
     yield* auditTrail(await this.#service(), range);
+  }
+
+  /**
+   * Checks that the stored events of every request fit together and match it, as each has the hash of the one before it.
+   * Finds what was changed by other means than svc, unless the hashes were computed again.
+   */
+  async verify(
+    range: { readonly since?: Date; readonly before?: Date } = {},
+  ): Promise<{ readonly checked: number; readonly broken: readonly AuditProblem[] }> {
+    const broken: AuditProblem[] = [];
+    const checked = await verifyAudit(await this.#service(), (problem) => broken.push(problem), range);
+    return { checked, broken };
   }
 
   /** Removes decided requests older than `olderThanMs`, except those of running executions. Returns the count. */

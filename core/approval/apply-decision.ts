@@ -77,8 +77,7 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
     return { next: withVote(row, votes, vote), isFinal };
   }
   const decidedBy = counted.map((one) => one.by).join(', ');
-  const voted = { ...row, body: { ...body, votes } };
-  return { next: withDecision(voted, known, now, { decidedBy, deciders: voters }), isFinal };
+  return { next: withDecision(row, known, now, { decidedBy, deciders: voters, votes }), isFinal };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { callKey } from '../tool/call-digest.ts';
+import { chainProblems } from './event-chain.ts';
 import { APPROVAL_STATUSES } from './list-approvals.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
@@ -78,6 +79,30 @@ async function* entriesOf(
     yield { ...common, type, at, as: channel, ...(error !== undefined && { details: { error } }) };
   }
   return { events: rest.events.length, deliveries };
+}
+
+/** A request whose stored events do not fit together. @experimental */
+export interface AuditProblem {
+  readonly requestId: string;
+  readonly problems: readonly string[];
+}
+
+/** Checks the events of every request. Returns how many were read. */
+export async function verifyAudit(
+  service: ApprovalService,
+  onProblem: (problem: AuditProblem) => void,
+  { since, before }: { readonly since?: Date; readonly before?: Date } = {},
+): Promise<number> {
+  const checked = new Set<string>();
+  for await (const { record } of allRequests(service, since, before)) {
+    const { requestId } = record;
+    // One that is decided in the meantime appears again under its new status.
+    if (checked.has(requestId)) continue;
+    checked.add(requestId);
+    const problems = chainProblems(record);
+    if (problems.length > 0) onProblem({ requestId, problems });
+  }
+  return checked.size;
 }
 
 /** The delivery attempts of a request, oldest first. */

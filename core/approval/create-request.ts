@@ -4,6 +4,7 @@ import { callDigest, callKey } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Tool } from '../tool/tool.ts';
 import { requestDigest } from './approved-parameters.ts';
+import { withOrigin } from './event-chain.ts';
 import { armNotices } from './notice-times.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { newRequestId } from './request.ts';
@@ -185,7 +186,7 @@ function newRow(
   const timestamp = new Date(now).toISOString();
   const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;
   const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, reason };
-  const row: ApprovalRow = {
+  const row = withOrigin({
     requestId,
     status: 'waiting',
     agentTag,
@@ -210,7 +211,7 @@ function newRow(
       run: 'none',
       events: [],
     },
-  };
+  });
   return input.denied === undefined ? row : withDenial(row, input.denied, now);
 }
 

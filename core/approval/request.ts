@@ -129,6 +129,12 @@ export interface ApprovalEvent {
   readonly as?: string;
   /** With a person's decision: who that is and how it was verified; absent if it was not. */
   readonly principal?: Principal;
+  /** SHA-256 of the event before it, or of the request, as canonical JSON (RFC 8785), in base64url. */
+  readonly prev?: string;
+  /** SHA-256 of what this event found, if that is not what the one before it left: it was changed by other means than svc. */
+  readonly was?: string;
+  /** SHA-256 of what events change of the request, as it was after this one. */
+  readonly state?: string;
 }
 
 /** Ids sort by time and cannot be derived from one another. */

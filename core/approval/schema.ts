@@ -53,6 +53,8 @@ export interface ApprovalBody {
   readonly outcome?: Outcome;
   /** Events after `requested`. */
   readonly events: readonly ApprovalEvent[];
+  /** SHA-256 of the last event, or of the request without one; absent in rows of earlier versions. */
+  readonly head?: string;
   /** What was found in place of a body. */
   readonly damaged?: Json;
 }

@@ -1,4 +1,5 @@
 import type { ToolParameters } from '../tool/parameters.ts';
+import { withEvent } from './event-chain.ts';
 import { withoutParameters } from './outcome.ts';
 import { isVerified, type Principal } from './principal.ts';
 import type { ApprovalEvent, Outcome } from './request.ts';
@@ -37,7 +38,7 @@ export function withDecision(
   row: ApprovalRow,
   verdict: DecisionVerdict,
   now: number,
-  { decidedBy = verdict.by, deciders = [verdict.principal] }: Partial<Deciders> = {},
+  { decidedBy = verdict.by, deciders = [verdict.principal], votes }: Partial<Deciders> = {},
 ): ApprovalRow {
   const { approved, by, principal, override, standing, from, reason, modifiedParams, digest } = verdict;
   const verified = deciders.filter(isVerified);
@@ -56,13 +57,14 @@ export function withDecision(
   const type = approved ? 'approved' : 'rejected';
   const as = override ? 'override' : standing !== undefined ? 'standing' : approved ? undefined : 'human';
   const event = { type, at, by, from, ...(as !== undefined && { as }), ...principalOf(principal) } as const;
-  return next(row, { status: type }, { decision }, event);
+  return next(row, { status: type }, { decision, ...(votes && { votes }) }, event);
 }
 
-/** Those whose votes are a decision, and their names. */
+/** Those whose votes are a decision, their names, and all votes. */
 interface Deciders {
   readonly decidedBy: string;
   readonly deciders: readonly Principal[];
+  readonly votes: readonly StoredVote[];
 }
 
 /** A person voted, and the rule requires more votes. `votes` are those that count from now on. */
@@ -178,7 +180,7 @@ function next(
   body: Partial<ApprovalBody>,
   event: ApprovalEvent,
 ): ApprovalRow {
-  return { ...row, ...columns, body: { ...row.body, ...body, events: [...row.body.events, event] } };
+  return withEvent(row, { ...row, ...columns, body: { ...row.body, ...body } }, event);
 }
 
 const iso = (time: number): string => new Date(time).toISOString();

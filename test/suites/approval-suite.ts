@@ -2,7 +2,13 @@ import * as assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { isRunningIn } from '../../core/agent/execution-record.ts';
 import type { DeliveryRoute } from '../../core/approval/announce.ts';
-import { type AuditEntry, auditTrail, pruneApprovals } from '../../core/approval/audit.ts';
+import {
+  type AuditEntry,
+  type AuditProblem,
+  auditTrail,
+  pruneApprovals,
+  verifyAudit,
+} from '../../core/approval/audit.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { DETACH } from '../../core/approval/call.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
@@ -40,6 +46,9 @@ const SLOW_MS = 300_000;
 
 type Body = (open: () => Promise<ApprovalProcess>, testStore: TestStore) => Promise<void>;
 
+/** With `tampers`, the case changes stored requests by other means than svc. */
+type CaseOptions = { readonly tampers?: true };
+
 /**
  * Tests that approvals keep their guarantees on a store. Many cases are named after a fault found in other approval
  * gates.
@@ -52,7 +61,7 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
   const { maxWriteMs = 1_000 } = store;
   let sharedStore: ReturnType<StoreUnderTest['createStore']> | undefined;
   let remaining = 0;
-  const on = (name: string, body: Body): void => {
+  const on = (name: string, body: Body, { tampers }: CaseOptions = {}): void => {
     const runCase = async () => {
       sharedStore ??= store.createStore();
       const testStore = await sharedStore;
@@ -72,6 +81,12 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
           },
           { connect },
         );
+        const verifier = await openApprovalProcess(await connect());
+        apps.push(verifier);
+        const broken: AuditProblem[] = [];
+        await verifyAudit(verifier.service, (problem) => broken.push(problem));
+        if (tampers) assert.notDeepEqual(broken, [], 'svc approvals verify finds nothing');
+        else assert.deepEqual(broken, [], 'svc approvals verify');
       } finally {
         try {
           for (const { service } of apps) await service.close();
@@ -691,47 +706,55 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
   });
 
-  on('a call whose stored parameters were changed does not run', async (open) => {
-    const [app, bank] = [await open(), new Bank()];
-    const gate = createGate(app, compileTestTools(bank.tool()));
-    const { request, outcome } = await startCall(gate, refund({ order: '1234', amount: 42 }));
-    const row = await readRow(app, request);
-    const body = { ...row.record.body, parameters: { ...row.record.body.parameters, amount: 9999 } };
-    await app.service.rows.replace(request.requestId, row.version, { ...row.record, body });
-    await approve(app, request);
-    assert.equal((await outcome).status, 'stale');
-    assert.equal(bank.paid.length, 0);
-  });
+  on(
+    'a call whose stored parameters were changed does not run',
+    async (open) => {
+      const [app, bank] = [await open(), new Bank()];
+      const gate = createGate(app, compileTestTools(bank.tool()));
+      const { request, outcome } = await startCall(gate, refund({ order: '1234', amount: 42 }));
+      const row = await readRow(app, request);
+      const body = { ...row.record.body, parameters: { ...row.record.body.parameters, amount: 9999 } };
+      await app.service.rows.replace(request.requestId, row.version, { ...row.record, body });
+      await approve(app, request);
+      assert.equal((await outcome).status, 'stale');
+      assert.equal(bank.paid.length, 0);
+    },
+    { tampers: true },
+  );
 
-  on('a call does not run if anything that its reviewer reads was changed in the store', async (open) => {
-    const [app, bank] = [await open(), new Bank()];
-    const changes: readonly ((row: ApprovalRow) => ApprovalRow)[] = [
-      (row) => ({ ...row, agentTag: 'trusted' }),
-      ...[{ reason: 'Routine.' }, { tool: 'look' }, { toolCallId: 'another' }, { sensitive: ['order'] }].map(
-        (changed) => (row: ApprovalRow) => ({ ...row, body: { ...row.body, ...changed } }),
-      ),
-    ];
-    for (const change of changes) {
-      for (const isDetached of [false, true]) {
-        const call = refund(undefined, { requestId: newRequestId() });
-        const detach = new AbortController();
-        const gate = createGate(app, compileTestTools(bank.tool()));
-        const { request, outcome } = await startCall(gate, call, { signal: detach.signal });
-        if (isDetached) {
-          detach.abort(DETACH);
-          await expectError(outcome, 'interrupted');
+  on(
+    'a call does not run if anything that its reviewer reads was changed in the store',
+    async (open) => {
+      const [app, bank] = [await open(), new Bank()];
+      const changes: readonly ((row: ApprovalRow) => ApprovalRow)[] = [
+        (row) => ({ ...row, agentTag: 'trusted' }),
+        ...[{ reason: 'Routine.' }, { tool: 'look' }, { toolCallId: 'another' }, { sensitive: ['order'] }].map(
+          (changed) => (row: ApprovalRow) => ({ ...row, body: { ...row.body, ...changed } }),
+        ),
+      ];
+      for (const change of changes) {
+        for (const isDetached of [false, true]) {
+          const call = refund(undefined, { requestId: newRequestId() });
+          const detach = new AbortController();
+          const gate = createGate(app, compileTestTools(bank.tool()));
+          const { request, outcome } = await startCall(gate, call, { signal: detach.signal });
+          if (isDetached) {
+            detach.abort(DETACH);
+            await expectError(outcome, 'interrupted');
+          }
+          const row = await readRow(app, request);
+          await app.service.rows.replace(request.requestId, row.version, change(row.record));
+          const { digest } = row.record.body;
+          await approve(app, request, undefined, { actor: 'ann', reviewToken: digest });
+          const ended = await (isDetached ? gate.call(call, { resumed: true }) : outcome);
+          assert.equal(ended.status, 'stale');
+          assert.equal((ended.result as { error: string }).error, 'approval_stale');
         }
-        const row = await readRow(app, request);
-        await app.service.rows.replace(request.requestId, row.version, change(row.record));
-        const { digest } = row.record.body;
-        await approve(app, request, undefined, { actor: 'ann', reviewToken: digest });
-        const ended = await (isDetached ? gate.call(call, { resumed: true }) : outcome);
-        assert.equal(ended.status, 'stale');
-        assert.equal((ended.result as { error: string }).error, 'approval_stale');
       }
-    }
-    assert.equal(bank.paid.length, 0);
-  });
+      assert.equal(bank.paid.length, 0);
+    },
+    { tampers: true },
+  );
 
   on('a stored definition of a tool that was changed is not shown, and validates nothing', async (open) => {
     const [app, other] = [await open(), await open()];
@@ -761,23 +784,27 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal((await outcome).status, 'rejected');
   });
 
-  on('a call whose stored edit was changed does not run', async (open) => {
-    const [app, bank] = [await open(), new Bank()];
-    const call = refund();
-    const detach = new AbortController();
-    const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call, {
-      signal: detach.signal,
-    });
-    detach.abort(DETACH);
-    await expectError(outcome, 'interrupted');
-    await approve(app, request, { amount: 5 });
-    const row = await readRow(app, request);
-    const decision = { ...row.record.body.decision!, modifiedParams: { amount: 9999 } };
-    const changed = { ...row.record, body: { ...row.record.body, decision } };
-    await app.service.rows.replace(request.requestId, row.version, changed);
-    assert.equal((await createGate(app, compileTestTools(bank.tool())).call(call)).status, 'stale');
-    assert.equal(bank.paid.length, 0);
-  });
+  on(
+    'a call whose stored edit was changed does not run',
+    async (open) => {
+      const [app, bank] = [await open(), new Bank()];
+      const call = refund();
+      const detach = new AbortController();
+      const { request, outcome } = await startCall(createGate(app, compileTestTools(bank.tool())), call, {
+        signal: detach.signal,
+      });
+      detach.abort(DETACH);
+      await expectError(outcome, 'interrupted');
+      await approve(app, request, { amount: 5 });
+      const row = await readRow(app, request);
+      const decision = { ...row.record.body.decision!, modifiedParams: { amount: 9999 } };
+      const changed = { ...row.record, body: { ...row.record.body, decision } };
+      await app.service.rows.replace(request.requestId, row.version, changed);
+      assert.equal((await createGate(app, compileTestTools(bank.tool())).call(call)).status, 'stale');
+      assert.equal(bank.paid.length, 0);
+    },
+    { tampers: true },
+  );
 
   on('a tool that was changed or removed after the request does not run', async (open) => {
     const [app, later, bank] = [await open(), await open(), new Bank()];
@@ -1190,41 +1217,48 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.equal(bank.paid.length, 0);
   });
 
-  on('a damaged row is shown, can be rejected and expires; it neither runs nor hides the others', async (open) => {
-    const [app, bank] = [await open(), new Bank()];
-    const tools = compileTestTools(bank.tool());
-    const gate = createGate(app, tools);
-    const brief = createGate(app, tools, { humanInLoop: { approvalTimeout: 2_000 } });
-    const [empty, whole, partial] = [
-      await startCall(gate, refund()),
-      await startCall(gate, refund()),
-      await startCall(brief, refund()),
-    ];
-    await app.service.close();
-    for (const { outcome } of [empty, whole, partial]) await expectError(outcome, 'interrupted');
-    const damage = async ({ request }: PendingCall, change: (body: ApprovalRow['body']) => unknown): Promise<void> => {
-      const { record, version } = await readRow(app, request);
-      const body = change(record.body) as ApprovalRow['body'];
-      assert.equal(await app.service.rows.replace(record.requestId, version, { ...record, body }), 'replaced');
-    };
-    await damage(empty, () => ({}));
-    await damage(partial, (body) => ({ ...body, votes: [null] }));
-    const next = await open();
-    const { records } = await listApprovals(next.service);
-    const shown = records.filter(({ requestId }) => requestId !== partial.request.requestId);
-    assert.deepEqual(shown.map(({ tool }) => tool).sort(), ['(damaged)', 'refund']);
-    await expectError(approve(next, empty.request), 'approval_stale');
-    await reject(next, empty.request);
-    await approve(next, whole.request);
-    await waitUntil(async () => {
-      await next.service.sweep();
-      return (await readRow(next, partial.request)).record.status === 'rejected';
-    }, 'The damaged request did not expire.');
-    const { decision, damaged } = (await readRow(next, partial.request)).record.body;
-    assert.equal(decision?.cause, 'timeout');
-    assert.equal((damaged as { readonly tool?: string }).tool, 'refund');
-    assert.equal(bank.paid.length, 0);
-  });
+  on(
+    'a damaged row is shown, can be rejected and expires; it neither runs nor hides the others',
+    async (open) => {
+      const [app, bank] = [await open(), new Bank()];
+      const tools = compileTestTools(bank.tool());
+      const gate = createGate(app, tools);
+      const brief = createGate(app, tools, { humanInLoop: { approvalTimeout: 2_000 } });
+      const [empty, whole, partial] = [
+        await startCall(gate, refund()),
+        await startCall(gate, refund()),
+        await startCall(brief, refund()),
+      ];
+      await app.service.close();
+      for (const { outcome } of [empty, whole, partial]) await expectError(outcome, 'interrupted');
+      const damage = async (
+        { request }: PendingCall,
+        change: (body: ApprovalRow['body']) => unknown,
+      ): Promise<void> => {
+        const { record, version } = await readRow(app, request);
+        const body = change(record.body) as ApprovalRow['body'];
+        assert.equal(await app.service.rows.replace(record.requestId, version, { ...record, body }), 'replaced');
+      };
+      await damage(empty, () => ({}));
+      await damage(partial, (body) => ({ ...body, votes: [null] }));
+      const next = await open();
+      const { records } = await listApprovals(next.service);
+      const shown = records.filter(({ requestId }) => requestId !== partial.request.requestId);
+      assert.deepEqual(shown.map(({ tool }) => tool).sort(), ['(damaged)', 'refund']);
+      await expectError(approve(next, empty.request), 'approval_stale');
+      await reject(next, empty.request);
+      await approve(next, whole.request);
+      await waitUntil(async () => {
+        await next.service.sweep();
+        return (await readRow(next, partial.request)).record.status === 'rejected';
+      }, 'The damaged request did not expire.');
+      const { decision, damaged } = (await readRow(next, partial.request)).record.body;
+      assert.equal(decision?.cause, 'timeout');
+      assert.equal((damaged as { readonly tool?: string }).tool, 'refund');
+      assert.equal(bank.paid.length, 0);
+    },
+    { tampers: true },
+  );
 
   on('a megabyte of parameters is rejected', async (open) => {
     const [app, bank] = [await open(), new Bank()];

@@ -1,0 +1,178 @@
+import * as assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { compileRules } from '../config/load/approval-rules.ts';
+import { type AuditProblem, verifyAudit } from '../core/approval/audit.ts';
+import { chainProblems } from '../core/approval/event-chain.ts';
+import type { ApprovalEvent } from '../core/approval/request.ts';
+import type { ApprovalBody, ApprovalRow } from '../core/approval/schema.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { test } from './kit/test.ts';
+import {
+  type ApprovalProcess,
+  approve,
+  Bank,
+  compileTestTools,
+  createGate,
+  openApprovalProcess,
+  readRow,
+  refund,
+  reject,
+  startCall,
+} from './suites/approval-setup.ts';
+
+// The approval suite verifies what every store has after each of its cases; here, what is changed by other means is found.
+
+const as = (id: string) => ({ principal: { id, groups: ['finance'] } });
+
+async function withRequests(
+  body: (app: ApprovalProcess, rows: readonly ApprovalRow[]) => Promise<void>,
+): Promise<void> {
+  const { rules } = compileRules({
+    roles: { finance: ['group:finance'] },
+    rules: [{ match: { where: { amount: { gt: 10 } } }, approve: [{ role: 'finance', count: 2 }] }],
+  });
+  const app = await openApprovalProcess(new MemoryStore(), undefined, rules);
+  const gate = createGate(app, compileTestTools(new Bank().tool()));
+  try {
+    const ids: string[] = [];
+    const start = async (amount: number) => {
+      const started = await startCall(gate, refund({ order: '1', amount }, { requester: 'req' }));
+      ids.push(started.request.requestId);
+      return started;
+    };
+    const approved = await start(20);
+    await approve(app, approved.request, { amount: 15 }, as('ann'));
+    await approve(app, approved.request, { amount: 15 }, as('bo'));
+    await approved.outcome;
+    const simple = await start(5);
+    await approve(app, simple.request);
+    await simple.outcome;
+    const rejected = await start(6);
+    await reject(app, rejected.request, 'no');
+    await rejected.outcome;
+    const voted = await start(30);
+    await approve(app, voted.request, undefined, as('ann'));
+    await start(7);
+    const rows = await Promise.all(ids.map(async (requestId) => (await readRow(app, { requestId })).record));
+    await body(app, rows);
+  } finally {
+    await app.service.close();
+  }
+}
+
+const verify = async ({ service }: ApprovalProcess) => {
+  const broken: AuditProblem[] = [];
+  const checked = await verifyAudit(service, (problem) => broken.push(problem));
+  return { checked, broken };
+};
+
+test('what svc stored fits, and a row that was changed is named', () =>
+  withRequests(async (app, rows) => {
+    assert.deepEqual(await verify(app), { checked: 5, broken: [] });
+    const [, simple] = rows as [ApprovalRow, ApprovalRow];
+    const { version } = await readRow(app, simple);
+    const body = { ...simple.body, decision: { ...simple.body.decision!, by: 'somebody else' } };
+    await app.service.rows.replace(simple.requestId, version, { ...simple, body });
+    const { broken } = await verify(app);
+    assert.deepEqual(broken, [
+      {
+        requestId: simple.requestId,
+        problems: ['After the last event, the status, votes, decision or result was changed.'],
+      },
+    ]);
+  }));
+
+/** A change of a row, or undefined if it changes nothing. */
+type Change = (row: ApprovalRow, at: number) => ApprovalRow | undefined;
+
+const withEvents = (row: ApprovalRow, events: readonly ApprovalEvent[]): ApprovalRow => ({
+  ...row,
+  body: { ...row.body, events },
+});
+const withBody = (
+  row: ApprovalRow,
+  body: { readonly [K in keyof ApprovalBody]?: ApprovalBody[K] | undefined },
+): ApprovalRow => ({ ...row, body: { ...row.body, ...body } as ApprovalBody });
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  'an event is removed': (row, at) => {
+    const { events } = row.body;
+    return events.length === 0 ? undefined : withEvents(row, events.toSpliced(at % events.length, 1));
+  },
+  'an event is edited': (row, at) => {
+    const { events } = row.body;
+    const index = at % Math.max(1, events.length);
+    const event = events[index];
+    return event && withEvents(row, events.with(index, { ...event, by: 'eve' }));
+  },
+  'an event is added': (row, at) => {
+    const { events } = row.body;
+    const index = at % (events.length + 1);
+    return withEvents(row, events.toSpliced(index, 0, { type: 'voted', at: '2026-01-01T00:00:00.000Z', by: 'eve' }));
+  },
+  'two events change places': (row, at) => {
+    const { events } = row.body;
+    const index = at % Math.max(1, events.length - 1);
+    const [one, other] = [events[index], events[index + 1]];
+    return one && other ? withEvents(row, events.with(index, other).with(index + 1, one)) : undefined;
+  },
+  'the status is changed': (row) => ({ ...row, status: 'cancelled' }),
+  'the deadline is moved': (row) => ({ ...row, expiresAt: new Date(row.expiresAt.getTime() + 1) }),
+  'a parameter is changed': (row) => withBody(row, { parameters: { ...row.body.parameters, amount: 9_999 } }),
+  'the reason is changed': (row) => withBody(row, { reason: 'No reason.' }),
+  'the requester is changed': (row) => withBody(row, { requester: 'eve' }),
+  'the rule is changed': (row) => {
+    const { rules } = row.body;
+    if (!rules) return undefined;
+    return withBody(row, { rules: { ...rules, list: rules.list.map((rule) => ({ ...rule, deny: 9 })) } });
+  },
+  'a vote is changed': ({ body, ...row }) => {
+    const [first, ...votes] = body.votes ?? [];
+    return first && { ...row, body: { ...body, votes: [{ ...first, approved: !first.approved }, ...votes] } };
+  },
+  'the decision is changed': (row) => {
+    const { decision } = row.body;
+    return decision && withBody(row, { decision: { ...decision, reason: 'Because.' } });
+  },
+  'the result is changed': (row) => {
+    const { outcome } = row.body;
+    return outcome && withBody(row, { outcome: { ...outcome, result: { paid: 1_000_000 } } });
+  },
+};
+
+test('every change of what is stored is found', () =>
+  withRequests(async (_app, rows) => {
+    const found = new Map<string, number>();
+    fc.assert(
+      fc.property(fc.constantFrom(...Object.keys(CHANGES)), fc.nat(rows.length - 1), fc.nat(9), (name, index, at) => {
+        const changed = CHANGES[name]!(rows[index]!, at);
+        if (!changed) return;
+        assert.notDeepEqual(chainProblems(changed), [], name);
+        found.set(name, (found.get(name) ?? 0) + 1);
+      }),
+      { numRuns: 2_000 },
+    );
+    assert.deepEqual(new Set(found.keys()), new Set(Object.keys(CHANGES)));
+  }));
+
+test('events of an earlier version have no hashes, and those that follow link to them', () =>
+  withRequests(async (app, rows) => {
+    const waiting = rows[3]!;
+    const earlier = waiting.body.events.map(({ prev, state, ...event }) => event);
+    const { version } = await readRow(app, waiting);
+    await app.service.rows.replace(
+      waiting.requestId,
+      version,
+      withBody(withEvents(waiting, earlier), { head: undefined }),
+    );
+    assert.deepEqual((await verify(app)).broken, []);
+    await approve(app, waiting, undefined, as('bo'));
+    assert.deepEqual((await verify(app)).broken, []);
+    const { record } = await readRow(app, waiting);
+    const [first, ...others] = record.body.events;
+    assert.equal(first?.prev, undefined);
+    assert.ok(others.every(({ prev }) => prev !== undefined));
+    assert.notDeepEqual(chainProblems(withEvents(record, [{ ...first!, by: 'eve' }, ...others])), []);
+    // Once linked, an event without a hash is one that svc did not store.
+    assert.notDeepEqual(chainProblems(withEvents(record, [...record.body.events, first!])), []);
+  }));
