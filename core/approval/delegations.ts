@@ -4,6 +4,7 @@ import { allRows, type RecordStore } from '../records.ts';
 import { problemText } from '../validate-shape.ts';
 import type { PersonTokens } from './person-tokens.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
+import { revokeRow } from './revoke-row.ts';
 import { isSamePerson, personKey } from './rule.ts';
 import type { DelegationRow } from './schema.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -108,20 +109,14 @@ export class Delegations {
 
   /** Ends a delegation. Revoking it again changes nothing. Throws `delegation_unknown`. */
   async revoke(delegationId: string): Promise<Delegation> {
-    for (;;) {
-      const found = DELEGATION_ID.test(delegationId) ? await this.#rows.get(delegationId) : undefined;
-      if (!found) {
-        throw new SvcError('delegation_unknown', 'No delegation has this id.', {
-          state: 'Nothing was revoked.',
-          next: ['svc people delegation list    lists the delegations'],
-        });
-      }
-      const { record, version } = found;
-      if (record.state === 'revoked') return toDelegation(record);
-      const revokedAt = new Date(await this.#clock.readNow()).toISOString();
-      const revoked: DelegationRow = { ...record, state: 'revoked', body: { ...record.body, revokedAt } };
-      if ((await this.#rows.replace(delegationId, version, revoked)) === 'replaced') return toDelegation(revoked);
-    }
+    const revoked = DELEGATION_ID.test(delegationId)
+      ? await revokeRow(this.#rows, this.#clock, delegationId)
+      : undefined;
+    if (revoked) return toDelegation(revoked);
+    throw new SvcError('delegation_unknown', 'No delegation has this id.', {
+      state: 'Nothing was revoked.',
+      next: ['svc people delegation list    lists the delegations'],
+    });
   }
 }
 

@@ -4,6 +4,7 @@ import { SvcError } from '../errors.ts';
 import { allRows, type RecordStore } from '../records.ts';
 import { problemText } from '../validate-shape.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
+import { revokeRow } from './revoke-row.ts';
 import { isListed } from './rule.ts';
 import type { PersonTokenRow } from './schema.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -171,20 +172,12 @@ export class PersonTokens {
 
   /** Revokes a token, also one that has expired. Revoking it again changes nothing. Throws `token_unknown`. */
   async revoke(tokenId: string): Promise<PersonToken> {
-    for (;;) {
-      const found = /^[0-9A-Za-z]+$/.test(tokenId) ? await this.#rows.get(tokenId) : undefined;
-      if (!found) {
-        throw new SvcError('token_unknown', 'No token has this id.', {
-          state: 'Nothing was revoked.',
-          next: ['svc people token list    lists the tokens'],
-        });
-      }
-      const { record, version } = found;
-      if (record.state === 'revoked') return toPersonToken(record);
-      const revokedAt = new Date(await this.#clock.readNow()).toISOString();
-      const revoked: PersonTokenRow = { ...record, state: 'revoked', body: { ...record.body, revokedAt } };
-      if ((await this.#rows.replace(tokenId, version, revoked)) === 'replaced') return toPersonToken(revoked);
-    }
+    const revoked = /^[0-9A-Za-z]+$/.test(tokenId) ? await revokeRow(this.#rows, this.#clock, tokenId) : undefined;
+    if (revoked) return toPersonToken(revoked);
+    throw new SvcError('token_unknown', 'No token has this id.', {
+      state: 'Nothing was revoked.',
+      next: ['svc people token list    lists the tokens'],
+    });
   }
 }
 

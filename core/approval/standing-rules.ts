@@ -13,6 +13,7 @@ import { deciderOf, type SignalOptions, unknownRequest } from './decide.ts';
 import { DecisionReview } from './policy.ts';
 import { isVerified } from './principal.ts';
 import { hasSensitiveParameters, toApprovalRecord } from './public-view.ts';
+import { revokeRow } from './revoke-row.ts';
 import type { ApprovalRow, StandingRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
 import { withDecision } from './state.ts';
@@ -192,21 +193,13 @@ export async function* listStandingRules({ standingRules }: ApprovalService): As
 
 /** Ends a standing rule. Revoking it again changes nothing. Throws `standing_unknown`. */
 export async function revokeStandingRule(service: ApprovalService, standingId: string): Promise<StandingRule> {
-  for (;;) {
-    const found = STANDING_ID.test(standingId) ? await service.standingRules.get(standingId) : undefined;
-    if (!found) {
-      throw new SvcError('standing_unknown', 'No standing rule has this id.', {
-        state: 'Nothing was revoked.',
-        next: ['svc approvals standing list    lists the standing rules'],
-      });
-    }
-    const { record, version } = found;
-    if (record.state === 'revoked') return toStandingRule(record);
-    const revokedAt = new Date(await service.clock.readNow()).toISOString();
-    const revoked: StandingRow = { ...record, state: 'revoked', body: { ...record.body, revokedAt } };
-    if ((await service.standingRules.replace(standingId, version, revoked)) === 'replaced')
-      return toStandingRule(revoked);
-  }
+  const { standingRules, clock } = service;
+  const revoked = STANDING_ID.test(standingId) ? await revokeRow(standingRules, clock, standingId) : undefined;
+  if (revoked) return toStandingRule(revoked);
+  throw new SvcError('standing_unknown', 'No standing rule has this id.', {
+    state: 'Nothing was revoked.',
+    next: ['svc approvals standing list    lists the standing rules'],
+  });
 }
 
 /** What must be the same for a standing rule to apply, other than the parameters. */
