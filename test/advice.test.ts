@@ -19,6 +19,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'svc approvals show <…> --reveal    shows what is masked',
     'svc approvals approve <…> --review-token <…><…>',
     'svc approvals reject <…> --reason <reason>',
+    'svc approvals show <requestId>    shows what is stored now',
   ],
   'cli-frame-project.test.ts': [
     'npx svc link --env <…>',
@@ -40,6 +41,8 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'cli-people.test.ts': [
     'svc people token list    lists the tokens',
     'svc people token create <id> --expires 90d    creates one',
+    'svc people delegation list    lists the delegations',
+    'svc approvals standing list    lists the standing rules',
   ],
   'schema-diff.test.ts': ['--from empty --to <url>', 'For a migration made through the API: svc db migrate export'],
   'embedded-dialect.test.ts': [

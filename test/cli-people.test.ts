@@ -104,6 +104,8 @@ test(
     const revoked = await shop.svc('people', 'delegation', 'revoke', id);
     assert.equal(revoked.stdout, 'bo@acme.example no longer decides for ann@acme.example.\n');
     assert.match((await shop.svc('people', 'delegation', 'list')).stdout, / revoked \d{4}-/);
+    const unknown = await shop.svc('people', 'delegation', 'revoke', 'dlg_1');
+    assert.match(unknown.stderr, /svc people delegation list {4}lists the delegations/);
     const later = await refund();
     const refused = await decide(later.request.requestId);
     assert.match(refused.stderr, /decision_refused/);
@@ -147,6 +149,8 @@ test(
       json.standingRules.map(({ used, uses, atMost }: Record<string, unknown>) => ({ used, uses, atMost })),
       [{ used: 1, uses: 2, atMost: { amount: 15 } }],
     );
+    const unknown = await shop.svc('approvals', 'standing', 'revoke', 'std_1');
+    assert.match(unknown.stderr, /svc approvals standing list {4}lists the standing rules/);
     const revoked = await shop.svc('approvals', 'standing', 'revoke', id);
     assert.equal(revoked.stdout, `The standing rule ${id} is revoked. It was used 1 of 2 times.\n`);
     assert.match((await shop.svc('approvals', 'standing', 'list')).stdout, /used 1 of 2 {2}revoked /);
