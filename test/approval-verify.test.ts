@@ -4,6 +4,7 @@ import { compileRules } from '../config/load/approval-rules.ts';
 import { type AuditProblem, verifyAudit } from '../core/approval/audit.ts';
 import { chainProblems } from '../core/approval/event-chain.ts';
 import type { ApprovalEvent } from '../core/approval/request.ts';
+import { type RevealOptions, recordReveal } from '../core/approval/reveal.ts';
 import type { ApprovalBody, ApprovalRow } from '../core/approval/schema.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
@@ -19,6 +20,7 @@ import {
   reject,
   startCall,
 } from './suites/approval-setup.ts';
+import { expectError } from './suites/expect-error.ts';
 
 // The approval suite verifies what every store has after each of its cases; here, what is changed by other means is found.
 
@@ -176,3 +178,40 @@ test('events of an earlier version have no hashes, and those that follow link to
     // Once linked, an event without a hash is one that svc did not store.
     assert.notDeepEqual(chainProblems(withEvents(record, [...record.body.events, first!])), []);
   }));
+
+test('reading sensitive parameters is an event, once until something else happens', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
+  const parameters = {
+    order: { type: 'string', required: true },
+    amount: { type: 'number', required: true },
+    card: { type: 'string', sensitive: true },
+  } as const;
+  const gate = createGate(app, compileTestTools(new Bank().tool({ parameters })));
+  const names = async (request: { readonly requestId: string }) =>
+    (await readRow(app, request)).record.body.events.map(({ type, by }) => `${type} by ${by}`);
+  const read = async (request: { readonly requestId: string }, options: RevealOptions) =>
+    recordReveal(app.service, await readRow(app, request), options);
+  try {
+    const { request, outcome } = await startCall(gate, refund({ order: '1', amount: 2, card: '4111' }));
+    await read(request, as('ann'));
+    await read(request, as('ann'));
+    await read(request, { actor: 'ann' });
+    await read(request, { actor: 'bo' });
+    assert.deepEqual(await names(request), ['revealed by ann', 'revealed by ann', 'revealed by bo']);
+    const [verified, claimed] = (await readRow(app, request)).record.body.events;
+    assert.deepEqual([verified?.principal?.id, claimed?.principal], ['ann', undefined]);
+    await expectError(read(request, { token: 'svcp_x' }), 'token_invalid');
+    const reviewToken = (await readRow(app, request)).record.body.digest;
+    await approve(app, request, undefined, { actor: 'bo', reviewToken });
+    await outcome;
+    await read(request, { actor: 'bo' });
+    assert.deepEqual((await names(request)).at(-1), 'revealed by bo');
+    assert.deepEqual((await verify(app)).broken, []);
+    // Nothing is hidden, so nothing is revealed.
+    const open = await startCall(gate, refund({ order: '1', amount: 2 }));
+    await read(open.request, as('ann'));
+    assert.deepEqual(await names(open.request), []);
+  } finally {
+    await app.service.close();
+  }
+});

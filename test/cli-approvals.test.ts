@@ -78,7 +78,7 @@ test('later, show and list contain what the tool ran with, and why', async ({ re
   const hidden = await refund({ orderId: '2', amount: 3, card: '4111' });
   const { reviewToken } = await svc.approvals.get(hidden.request.requestId, { reveal: true });
   const { executionId, requestId: hiddenId } = hidden.request;
-  const payload = { requestId: hiddenId, modifiedParams: { card: '4222' } };
+  const payload = { requestId: hiddenId, modifiedParams: { card: 'card-4222' } };
   await svc.approvals.signal({ executionId, signal: 'approve', payload }, { reviewToken: reviewToken ?? '' });
   await hidden.outcome;
   const { requestId } = request;
@@ -89,7 +89,7 @@ test('later, show and list contain what the tool ran with, and why', async ({ re
     const { stdout } = await shop.svc('approvals', ...args);
     assert.match(stdout, /^ *changed {4}amount: 20 → 15$/m, stdout);
     assert.match(stdout, /^ *reason {5}half\\u\{202e\}\\nis fair$/m, stdout);
-    assert.ok(!stdout.includes('4222'));
+    assert.ok(!stdout.includes('card-4222'));
   }
   assert.match((await shop.svc('approvals', 'list', '--status', 'approved')).stdout, /changed {4}card: .*masked/);
   assert.match((await shop.svc('approvals', 'list')).stderr, /^No requests are waiting/);
@@ -214,6 +214,9 @@ test('a decision on sensitive parameters requires the review token', async ({ re
   }
   const seen = JSON.parse((await shop.svc('approvals', 'show', requestId, '--reveal', '--json')).stdout).request;
   assert.equal(seen.parameters.card, '4111-secret');
+  const revealed = seen.events.at(-1);
+  assert.equal(revealed.type, 'revealed');
+  assert.match(revealed.by, /^command line, /);
   const approved = await shop.svc('approvals', 'approve', requestId, '--yes', '--review-token', seen.reviewToken);
   assert.equal(approved.status, 0, approved.stderr);
   assert.equal((await outcome).status, 'completed');

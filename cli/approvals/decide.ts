@@ -42,7 +42,6 @@ export async function submitDecision(
 ): Promise<CommandResult> {
   assertNoAgentDecides(await command.runtime());
   const { approve, reason, override, modifiedParams, reviewToken } = decision;
-  const { SVC_TOKEN: token } = process.env;
   const result: SignalResult = await approvals
     .signal(
       {
@@ -50,8 +49,7 @@ export async function submitDecision(
         payload: { requestId, ...(reason !== undefined && { reason }), ...(modifiedParams && { modifiedParams }) },
       },
       {
-        actor: `command line, ${osActor()}`,
-        ...(token !== undefined && { token }),
+        ...currentPerson(),
         ...(override && { override }),
         ...(reviewToken !== undefined && { reviewToken }),
       },
@@ -145,6 +143,12 @@ export interface PresentedRequest {
 /** What every terminal keeps within reach; common limits are 1,000 (VS Code) and 2,000 lines (tmux). */
 const MAX_LINES = 1_000;
 
+/** Who runs the command: the owner of SVC_TOKEN, or a user of this machine. */
+export function currentPerson(): { readonly actor: string; readonly token?: string } {
+  const { SVC_TOKEN: token } = process.env;
+  return { actor: `command line, ${osActor()}`, ...(token !== undefined && { token }) };
+}
+
 /** Reads a request. On a terminal, shows all of it, including sensitive parameters, before the decision. */
 export async function showRequest(
   command: SvcCommand,
@@ -152,7 +156,7 @@ export async function showRequest(
   requestId: string,
 ): Promise<PresentedRequest> {
   const isRevealed = canPrompt(command);
-  const record = await approvals.get(requestId, { reveal: isRevealed });
+  const record = await approvals.get(requestId, { reveal: isRevealed, ...currentPerson() });
   if (!isRevealed) return { record, isRevealed, unshown: 'There is no terminal' };
   const { stderr } = command.context;
   const lines = requestLines(shownRequest(record, await command.runtime()), columnsOf(stderr) ?? DEFAULT_COLUMNS);

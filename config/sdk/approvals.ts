@@ -19,6 +19,7 @@ import {
 import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list-approvals.ts';
 import { hasSensitiveParameters, toApprovalRecord } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
+import { type RevealOptions, recordReveal } from '../../core/approval/reveal.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
 import {
   createStandingRule,
@@ -61,10 +62,17 @@ export class Approvals {
     return listApprovals(await this.#service(), query);
   }
 
-  /** Returns a request. `reveal` includes sensitive parameters, for a reviewer. Throws `approval_unknown`. */
-  async get(requestId: string, { reveal = false }: { readonly reveal?: boolean } = {}): Promise<ApprovalDetails> {
+  /**
+   * Returns a request. `reveal` includes sensitive parameters, for a reviewer, and adds an event that names them: `actor`,
+   * `principal` or `token`, as for a decision. Throws `approval_unknown` and `token_invalid`.
+   */
+  async get(
+    requestId: string,
+    { reveal = false, ...reader }: { readonly reveal?: boolean } & RevealOptions = {},
+  ): Promise<ApprovalDetails> {
     const service = await this.#service();
-    const row = await service.getExpiringIfDue(requestId);
+    const found = await service.getExpiringIfDue(requestId);
+    const row = found && reveal ? await recordReveal(service, found, reader) : found;
     if (!row) {
       throw new SvcError('approval_unknown', 'No request has this id.', {
         next: ['svc approvals list    lists the waiting requests'],

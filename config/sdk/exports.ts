@@ -48,6 +48,7 @@ export type {
   RejectionCause,
   ToolRun,
 } from '../../core/approval/request.ts';
+export type { RevealOptions } from '../../core/approval/reveal.ts';
 export type { ApprovalRule, Condition, ReasonRequired, RoleCount } from '../../core/approval/rule.ts';
 export type { NewStandingRule, StandingRule } from '../../core/approval/standing-rules.ts';
 export type { SchemaResult } from '../../core/database/automatic.ts';

@@ -108,6 +108,7 @@ export interface ApprovalEvent {
     | 'requested'
     | 'reminded'
     | 'escalated'
+    | 'revealed'
     | 'voted'
     | 'approved'
     | 'rejected'
@@ -118,16 +119,16 @@ export interface ApprovalEvent {
     | 'closed';
   /** ISO 8601, UTC, by the store's clock. */
   readonly at: string;
-  /** Who decided, or which process ran the tool or notified the channels. */
+  /** Who decided or read sensitive parameters, or which process ran the tool or notified the channels. */
   readonly by?: string;
-  /** With a person's decision: its origin, or the process that accepted it. */
+  /** With what a person did: its origin, or the process that accepted it. */
   readonly from?: string;
   /**
    * The cause of a rejection, `override`, `standing`, the status of an outcome, with `voted`: `approve` or `reject`, or with
    * `escalated`: the roles.
    */
   readonly as?: string;
-  /** With a person's decision: who that is and how it was verified; absent if it was not. */
+  /** With what a person did: who that is and how it was verified; absent if it was not. */
   readonly principal?: Principal;
   /** SHA-256 of the event before it, or of the request, as canonical JSON (RFC 8785), in base64url. */
   readonly prev?: string;

@@ -80,6 +80,15 @@ export function withNotice(row: ApprovalRow, roles: readonly string[], by: strin
   return next(row, {}, {}, { type, at: iso(now), by, ...(roles.length > 0 && { as: roles.join(', ') }) });
 }
 
+/** A person reads the sensitive parameters. */
+export function withReveal(
+  row: ApprovalRow,
+  { by, principal, from }: Pick<DecisionVerdict, 'by' | 'principal' | 'from'>,
+  now: number,
+): ApprovalRow {
+  return next(row, {}, {}, { type: 'revealed', at: iso(now), by, from, ...principalOf(principal) });
+}
+
 function principalOf(principal: Principal): Pick<ApprovalEvent, 'principal'> {
   return isVerified(principal) ? { principal } : {};
 }

@@ -2,7 +2,7 @@ import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../config/load/runtime.ts';
 import type { ApprovalDetails, Approvals } from '../../../config/sdk/approvals.ts';
 import { foldLine } from '../../../core/display/fold.ts';
-import { ApprovalsCommand, DEFAULT_COLUMNS, shownRequest } from '../../approvals/decide.ts';
+import { ApprovalsCommand, currentPerson, DEFAULT_COLUMNS, shownRequest } from '../../approvals/decide.ts';
 import {
   decisionLines,
   escalationLines,
@@ -33,7 +33,7 @@ export default class ApprovalsShow extends ApprovalsCommand {
   });
 
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
-    const record = await approvals.get(this.requestId, { reveal: this.reveal });
+    const record = await approvals.get(this.requestId, { reveal: this.reveal, ...currentPerson() });
     const width = columnsOf(this.context.stdout) ?? DEFAULT_COLUMNS;
     const status = record.status === 'waiting' ? `waiting, ${timeLeft(record, new Date())}` : statusText(record);
     const after = [

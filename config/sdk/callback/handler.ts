@@ -3,6 +3,7 @@ import { parseDecision } from '../../../core/approval/parse-decision.ts';
 import { isPersonToken } from '../../../core/approval/person-tokens.ts';
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
+import { recordReveal } from '../../../core/approval/reveal.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
 import { decodeUtf8 } from '../../../core/json.ts';
@@ -161,7 +162,8 @@ async function respondToForm(
   const action = fields.get('action');
   const view = viewToken(key, claims);
   if (action === 'show') {
-    const { record: current } = await approvals.expireIfDue(row);
+    const found = await approvals.expireIfDue(row);
+    const { record: current } = found;
     // Links end up in logs and chats, so a decided request is no longer shown.
     if (current.status !== 'waiting' || approvals.isDue(current)) {
       return page(200, closedPage({ ...context, request: toApprovalRecord(current) }));
@@ -170,7 +172,8 @@ async function respondToForm(
     const digest = shortDigest(record.body.digest);
     const more = { digest, view, ...(definition && { description: definition.description }) };
     const unattendedSince = await approvals.presence.unattendedSince(current);
-    return page(200, decisionPage({ ...context, request: toApprovalRecord(record, true, unattendedSince) }, more));
+    const { record: shown } = await recordReveal(approvals, found, deciderOf(request));
+    return page(200, decisionPage({ ...context, request: toApprovalRecord(shown, true, unattendedSince) }, more));
   }
   if (action !== 'approve' && action !== 'reject') throw invalid('The form has no valid action.');
   if (!tokensEqual(fields.get('view') ?? '', view))
