@@ -267,6 +267,25 @@ test('notices that are late are given as one, and none is given after the decisi
     },
   ));
 
+test('a deadline that passes while a notice is given ends the request, and nobody is notified', () =>
+  abandoned(rulesOf({ remind: [59 * MINUTE] }), async ({ app, chat, requestId, pass, sweep }) => {
+    await pass(59.9 * MINUTE);
+    const read = app.service.read.bind(app.service);
+    let reads = 0;
+    app.service.read = async (id) => {
+      reads += 1;
+      if (reads === 1) await pass(MINUTE);
+      if (reads > 20) throw new Error('It reads again and again.');
+      return read(id);
+    };
+    await sweep('own');
+    assert.ok(reads <= 20, 'it reads again and again');
+    const { status, body } = (await readRow(app, { requestId })).record;
+    assert.deepEqual([status, body.decision?.cause], ['rejected', 'timeout']);
+    assert.deepEqual(chat.kinds(), ['request']);
+    assert.equal(await app.service.notices.get(requestId), undefined);
+  }));
+
 test('a notice is tried again, and a channel without notify gets the request again', async () => {
   const app = await openApprovalProcess(new MemoryStore(), undefined, rulesOf({ remind: [50] }));
   let attempts = 0;

@@ -59,8 +59,9 @@ async function notify(
     const row = await service.read(requestId);
     if (row?.record.status !== 'waiting') return undefined;
     const due = withDueNotice(row.record, PROCESS_NAME, now);
-    if (due && !(await service.write(row, due, 'before the deadline')).written) {
-      if (now >= row.record.expiresAt.getTime()) return undefined;
+    const result = due && (await service.write(row, due, 'before the deadline'));
+    if (result && !result.written) {
+      if (result.failure === 'late') await service.expire(row);
       continue;
     }
     // Without a new one: the process that stored the last one was stopped, and may not have notified every channel.
