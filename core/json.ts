@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { SvcError } from './errors.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -44,6 +45,11 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
  */
 export function canonicalJson(value: unknown): string {
   return serialize(value) ?? throwNotJson(value, '$');
+}
+
+/** The SHA-256 of a value's canonical JSON, as base64url. */
+export function jsonDigest(value: unknown): string {
+  return hash('sha256', canonicalJson(value), 'base64url');
 }
 
 /** Returns undefined if any part is not JSON. Does not track the path, which keeps the common case fast. */

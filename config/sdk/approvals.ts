@@ -1,7 +1,7 @@
 import { isRunningIn } from '../../core/agent/execution-record.ts';
 import {
+  type AuditCheck,
   type AuditEntry,
-  type AuditProblem,
   auditTrail,
   type DeliveryAttempt,
   deliveriesOf,
@@ -125,12 +125,8 @@ export class Approvals {
    * Checks that the stored events of every request fit together and match it, as each has the hash of the one before it.
    * Finds what was changed by other means than svc, unless the hashes were computed again.
    */
-  async verify(
-    range: { readonly since?: Date; readonly before?: Date } = {},
-  ): Promise<{ readonly checked: number; readonly broken: readonly AuditProblem[] }> {
-    const broken: AuditProblem[] = [];
-    const checked = await verifyAudit(await this.#service(), (problem) => broken.push(problem), range);
-    return { checked, broken };
+  async verify(range: { readonly since?: Date; readonly before?: Date } = {}): Promise<AuditCheck> {
+    return verifyAudit(await this.#service(), range);
   }
 
   /** Removes decided requests older than `olderThanMs`, except those of running executions. Returns the count. */

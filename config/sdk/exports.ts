@@ -16,7 +16,7 @@ export type {
 export type { ExecutionPage, ExecutionQuery, ExecutionRecord } from '../../core/agent/read-executions.ts';
 export type { RecoveryOptions, RecoveryWorker } from '../../core/agent/recovery-worker.ts';
 export type { Run, RunEvent, RunOutcome, RunStep, ToolResult } from '../../core/agent/run.ts';
-export type { AuditEntry, AuditProblem, DeliveryAttempt } from '../../core/approval/audit.ts';
+export type { AuditCheck, AuditEntry, AuditProblem, DeliveryAttempt } from '../../core/approval/audit.ts';
 export type { CallOptions, GateCall, WaitOptions } from '../../core/approval/call.ts';
 export {
   type Broker,

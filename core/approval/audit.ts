@@ -87,12 +87,19 @@ export interface AuditProblem {
   readonly problems: readonly string[];
 }
 
-/** Checks the events of every request. Returns how many were read. */
+/** @experimental */
+export interface AuditCheck {
+  /** How many requests were read. */
+  readonly checked: number;
+  readonly broken: readonly AuditProblem[];
+}
+
+/** Checks the events of every request. */
 export async function verifyAudit(
   service: ApprovalService,
-  onProblem: (problem: AuditProblem) => void,
   { since, before }: { readonly since?: Date; readonly before?: Date } = {},
-): Promise<number> {
+): Promise<AuditCheck> {
+  const broken: AuditProblem[] = [];
   const checked = new Set<string>();
   for await (const { record } of allRequests(service, since, before)) {
     const { requestId } = record;
@@ -100,9 +107,9 @@ export async function verifyAudit(
     if (checked.has(requestId)) continue;
     checked.add(requestId);
     const problems = chainProblems(record);
-    if (problems.length > 0) onProblem({ requestId, problems });
+    if (problems.length > 0) broken.push({ requestId, problems });
   }
-  return checked.size;
+  return { checked: checked.size, broken };
 }
 
 /** The delivery attempts of a request, oldest first. */

@@ -3,13 +3,13 @@ import { canonicalJson } from '../json.ts';
 import { isClearlyOversized, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
 import type { ParameterProblem } from '../tool/json-schema.ts';
 import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
-import { frozenClone, MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
+import { MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { type AppliedDecision, applyDecision, mayVote, missingApprovals, ruleOf, voterOf } from './apply-decision.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { problemsText } from './outcome.ts';
-import { DecisionReview, evaluatePolicies } from './policy.ts';
+import { evaluatePolicies, whyRefused } from './policy.ts';
 import {
   createPrincipal,
   isVerified,
@@ -18,7 +18,7 @@ import {
   type SignalPrincipal,
   unverifiedPrincipal,
 } from './principal.ts';
-import { hasSensitiveParameters, toApprovalRecord, votesOf } from './public-view.ts';
+import { hasSensitiveParameters, votesOf } from './public-view.ts';
 import type { ApprovalStatus, ApprovalVote } from './request.ts';
 import { personKey, type RoleCount } from './rule.ts';
 import type { ApprovalRow } from './schema.ts';
@@ -252,20 +252,13 @@ async function validateDecision(
     ...(reason !== undefined && { reason: storableText(reason) }),
     ...(modifiedParams !== undefined && (await validateModifiedParams(service, record, modifiedParams))),
   };
-  const { beforeDecision } = service.hooks;
-  if (!beforeDecision.isUsed()) return verdict;
   const { modifiedParams: changes } = verdict;
   const alone = verdict.override ? { override: true as const } : {};
   const decision = { approved, actor: by, principal, ...alone, ...(changes && { modifiedParams: changes }) };
-  const review = new DecisionReview(frozenClone(toApprovalRecord(record)), frozenClone(decision));
-  try {
-    await beforeDecision.promise(review);
-  } catch {
-    review.refuse('A beforeDecision hook failed.');
-  }
-  if (review.refusal === undefined) return verdict;
+  const refusal = await whyRefused(service.hooks, record, decision);
+  if (refusal === undefined) return verdict;
   throw new SvcError('decision_refused', 'The decision was rejected.', {
-    why: review.refusal,
+    why: refusal,
     state: 'The request is still waiting.',
   });
 }

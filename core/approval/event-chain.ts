@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { canonicalJson } from '../json.ts';
+import { jsonDigest } from '../json.ts';
 import { requestDigest } from './approved-parameters.ts';
 import type { ApprovalEvent } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
@@ -19,10 +18,10 @@ export function withOrigin(row: ApprovalRow): ApprovalRow {
 export function withEvent(before: ApprovalRow, after: ApprovalRow, event: ApprovalEvent): ApprovalRow {
   const { events, head } = before.body;
   const last = events.at(-1);
-  const prev = head ?? (last ? hashOf(last) : originOf(before));
+  const prev = head ?? (last ? jsonDigest(last) : originOf(before));
   const was = isAsLeft(before) ? {} : { was: stateOf(before) };
   const linked = { ...event, prev, ...was, state: stateOf(after) };
-  return { ...after, body: { ...after.body, events: [...events, linked], head: hashOf(linked) } };
+  return { ...after, body: { ...after.body, events: [...events, linked], head: jsonDigest(linked) } };
 }
 
 /** What is wrong with the events of a request, oldest first. Nothing is quoted from it. */
@@ -38,13 +37,13 @@ export function chainProblems(row: ApprovalRow): string[] {
     if (firstLinked < 0 ? body.head === undefined : index < firstLinked) continue;
     const before = events[index - 1];
     const name = `event ${index + 1} (${type}, ${at})`;
-    if (prev !== (before ? hashOf(before) : originOf(row))) {
+    if (prev !== (before ? jsonDigest(before) : originOf(row))) {
       problems.push(`Before ${name}, an event or the request was changed, or an event was removed, added or moved.`);
     }
     if (was !== undefined) problems.push(`Before ${name}, the status, votes, decision or result was changed.`);
   }
   const last = events.at(-1);
-  const head = last ? hashOf(last) : originOf(row);
+  const head = last ? jsonDigest(last) : originOf(row);
   const isEarlier = firstLinked < 0 && body.head === undefined;
   if (!isEarlier && body.head !== head) problems.push('After the last event, events or the request were changed.');
   if (!isAsLeft(row)) problems.push('After the last event, the status, votes, decision or result was changed.');
@@ -64,12 +63,10 @@ function originOf({ body, expiresAt, ...row }: ApprovalRow): string {
   const { digest, timestamp, timeoutMs, validForMs, groupId, requester, rules } = body;
   const { requestId, agentTag, executionId } = row;
   const fixed = { digest, timestamp, timeoutMs, validForMs, groupId, requester, rules };
-  return hashOf({ requestId, agentTag, executionId, expiresAt: expiresAt.toISOString(), ...fixed });
+  return jsonDigest({ requestId, agentTag, executionId, expiresAt: expiresAt.toISOString(), ...fixed });
 }
 
 /** What events change. Not the processes that wait, nor the signs of life of the one that runs the tool. */
 function stateOf({ status, body: { votes, decision, run, outcome } }: ApprovalRow): string {
-  return hashOf({ status, votes, decision, run, outcome });
+  return jsonDigest({ status, votes, decision, run, outcome });
 }
-
-const hashOf = (value: object): string => hash('sha256', canonicalJson(value), 'base64url');

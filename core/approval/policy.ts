@@ -3,7 +3,9 @@ import { createHook } from '../hook.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
 import type { Principal } from './principal.ts';
+import { toApprovalRecord } from './public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
+import type { ApprovalRow } from './schema.ts';
 
 /** @experimental */
 export interface ToolCall {
@@ -120,4 +122,20 @@ export async function evaluatePolicies(
   }
   const { verdict, reason } = review;
   return { verdict, reason: reason === undefined ? undefined : truncatedText(reason) };
+}
+
+/** Runs every tap on `beforeDecision`. A tap that throws refuses the decision. */
+export async function whyRefused(
+  { beforeDecision }: Pick<ApprovalHooks, 'beforeDecision'>,
+  row: ApprovalRow,
+  decision: DecisionReview['decision'],
+): Promise<string | undefined> {
+  if (!beforeDecision.isUsed()) return undefined;
+  const review = new DecisionReview(frozenClone(toApprovalRecord(row)), frozenClone(decision));
+  try {
+    await beforeDecision.promise(review);
+  } catch {
+    return 'A beforeDecision hook failed.';
+  }
+  return review.refusal;
 }

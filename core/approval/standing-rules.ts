@@ -1,18 +1,16 @@
-import { createHash } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { SvcError } from '../errors.ts';
-import { canonicalJson } from '../json.ts';
+import { canonicalJson, jsonDigest } from '../json.ts';
 import { allRows } from '../records.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
-import { frozenClone } from '../tool/safe-json.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { ruleOf, whyNoStandingRule } from './apply-decision.ts';
 import { effectiveParameters } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { deciderOf, type SignalOptions, unknownRequest } from './decide.ts';
-import { DecisionReview } from './policy.ts';
+import { whyRefused } from './policy.ts';
 import { isVerified } from './principal.ts';
-import { hasSensitiveParameters, toApprovalRecord } from './public-view.ts';
+import { hasSensitiveParameters } from './public-view.ts';
 import { revokeRow } from './revoke-row.ts';
 import type { ApprovalRow, StandingRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
@@ -137,31 +135,16 @@ export async function withStandingRule(service: ApprovalService, row: ApprovalRo
   const query = { equals: { state: 'active' as const, call: keyOf(row, rule.version) }, limit: 100 };
   for await (const { record } of allRows(service.standingRules, 'byCall', query)) {
     if (!isWithin(row.body.parameters, record.body)) continue;
-    if (whyNoStandingRule(row, record.body.principal) !== undefined) continue;
-    if (!(await isAllowedByTaps(service, row, record))) continue;
+    const { principal } = record.body;
+    if (whyNoStandingRule(row, principal) !== undefined) continue;
+    const decision = { approved: true, actor: principal.id, principal, standing: record.standingId };
+    if ((await whyRefused(service.hooks, row, decision)) !== undefined) continue;
     const now = await use(service, record.standingId);
     if (now === undefined) continue;
-    const { principal } = record.body;
     const verdict = { approved: true, by: principal.id, principal, from: PROCESS_NAME, standing: record.standingId };
     return withDecision(row, verdict, now);
   }
   return row;
-}
-
-async function isAllowedByTaps(
-  { hooks: { beforeDecision } }: ApprovalService,
-  row: ApprovalRow,
-  { standingId, body: { principal } }: StandingRow,
-): Promise<boolean> {
-  if (!beforeDecision.isUsed()) return true;
-  const decision = { approved: true, actor: principal.id, principal, standing: standingId };
-  const review = new DecisionReview(frozenClone(toApprovalRecord(row)), frozenClone(decision));
-  try {
-    await beforeDecision.promise(review);
-  } catch {
-    return false;
-  }
-  return review.refusal === undefined;
 }
 
 /** Counts a use. Returns when, or undefined if all were used. */
@@ -204,9 +187,7 @@ export async function revokeStandingRule(service: ApprovalService, standingId: s
 
 /** What must be the same for a standing rule to apply, other than the parameters. */
 function keyOf({ agentTag, body: { tool, toolDigest } }: ApprovalRow, ruleVersion: string): string {
-  return createHash('sha256')
-    .update(canonicalJson([agentTag, tool, toolDigest, ruleVersion]))
-    .digest('base64url');
+  return jsonDigest([agentTag, tool, toolDigest, ruleVersion]);
 }
 
 function isWithin(parameters: ToolParameters, { parameters: allowed, atMost }: StandingRow['body']): boolean {

@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { canonicalJson, type Json } from '../json.ts';
+import { canonicalJson, jsonDigest } from '../json.ts';
 import { type History, isRollback } from './history.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { BoundPlan } from './plan-approver.ts';
@@ -23,7 +22,7 @@ export function bindPlan(action: string, parts: readonly PlanPart[], history: Hi
       const texts = statements.map(({ text }) => text);
       // The tag of a change by the API has the time of the call.
       return origin === 'api'
-        ? { tag: nameOfTag(tag), direction, checksum: sha256(migration[direction]), was: null, statements: texts }
+        ? { tag: nameOfTag(tag), direction, checksum: jsonDigest(migration[direction]), was: null, statements: texts }
         : { tag, direction, checksum, was: stateOf(history, tag), statements: texts };
     }),
   };
@@ -32,7 +31,7 @@ export function bindPlan(action: string, parts: readonly PlanPart[], history: Hi
 /** The rows of the history but for some, as they are once interrupted migrations are finished. */
 export function historyDigest(history: History, without: ReadonlySet<string>): string {
   const rows = history.inOrder().filter(({ row: { tag } }) => !without.has(tag));
-  return sha256(rows.map(({ row: { tag, checksum } }) => [tag, checksum, stateOf(history, tag)]));
+  return jsonDigest(rows.map(({ row: { tag, checksum } }) => [tag, checksum, stateOf(history, tag)]));
 }
 
 export function stateOf(history: History, tag: string): string | null {
@@ -58,7 +57,5 @@ export function differenceOf(reviewed: BoundPlan, now: BoundPlan): string | unde
 
 /** Product, environment and tag are also in the database, which no run changes that names others. */
 export function digestOf({ product, env, database, dialect }: Target, plan: BoundPlan): string {
-  return sha256({ product, env, database, dialect: dialect.name, plan });
+  return jsonDigest({ product, env, database, dialect: dialect.name, plan });
 }
-
-const sha256 = (value: unknown): string => hash('sha256', canonicalJson(value as Json), 'base64url');

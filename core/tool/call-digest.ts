@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { canonicalJson, isPlainObject, type Json } from '../json.ts';
+import { canonicalJson, isPlainObject, type Json, jsonDigest } from '../json.ts';
 import type { ToolParameters } from './parameters.ts';
 import { MAX_DEPTH } from './safe-json.ts';
 
@@ -31,7 +30,7 @@ const TOOL_VERSION = 't2.';
 export function callDigest(call: BoundCall): string {
   const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason } = call;
   const bound = { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason };
-  return `${CALL_VERSION}${sha256(canonicalJson(bound))}`;
+  return `${CALL_VERSION}${jsonDigest(bound)}`;
 }
 
 const SHORT_LENGTH = 8;
@@ -56,7 +55,7 @@ export interface ToolIdentity {
 export function toolDigest({ tag, description, idempotent, schema, sensitive, addsDefaults }: ToolIdentity): string {
   const required = sorted(schema?.required);
   const bound = { tag, description, idempotent, schema: { ...schema, required }, addsDefaults };
-  return `${TOOL_VERSION}${sha256(canonicalJson({ ...bound, sensitive: sorted(sensitive) }))}`;
+  return `${TOOL_VERSION}${jsonDigest({ ...bound, sensitive: sorted(sensitive) })}`;
 }
 
 /** Whether a digest of a call or a tool covers what this version of the SDK covers. */
@@ -71,12 +70,12 @@ function sorted(names: unknown): unknown {
 
 /** The key of the row that maps a caller's `toolCallId` to its request. */
 export function callKey(executionId: string, toolCallId: string): string {
-  return sha256(canonicalJson([executionId, toolCallId]));
+  return jsonDigest([executionId, toolCallId]);
 }
 
 /** The key of the row that marks the tools of a tag as gated: a call has two names, so the keys differ. */
 export function gatedToolKey(tag: string): string {
-  return sha256(canonicalJson([tag]));
+  return jsonDigest([tag]);
 }
 
 /**
@@ -104,8 +103,4 @@ export function isOversized(parameters: Json): boolean {
   // A UTF-16 unit has at most three bytes in UTF-8.
   if (JSON.stringify(parameters).length * 3 <= MAX_PARAMETERS_BYTES) return false;
   return Buffer.byteLength(canonicalJson(parameters)) > MAX_PARAMETERS_BYTES;
-}
-
-function sha256(text: string): string {
-  return hash('sha256', text, 'base64url');
 }

@@ -2,13 +2,7 @@ import * as assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { isRunningIn } from '../../core/agent/execution-record.ts';
 import type { DeliveryRoute } from '../../core/approval/announce.ts';
-import {
-  type AuditEntry,
-  type AuditProblem,
-  auditTrail,
-  pruneApprovals,
-  verifyAudit,
-} from '../../core/approval/audit.ts';
+import { type AuditEntry, auditTrail, pruneApprovals, verifyAudit } from '../../core/approval/audit.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { DETACH } from '../../core/approval/call.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
@@ -83,8 +77,7 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
         );
         const verifier = await openApprovalProcess(await connect());
         apps.push(verifier);
-        const broken: AuditProblem[] = [];
-        await verifyAudit(verifier.service, (problem) => broken.push(problem));
+        const { broken } = await verifyAudit(verifier.service);
         if (tampers) assert.notDeepEqual(broken, [], 'svc approvals verify finds nothing');
         else assert.deepEqual(broken, [], 'svc approvals verify');
       } finally {
