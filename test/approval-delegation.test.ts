@@ -95,7 +95,7 @@ delegationTest(
     // The vote of one person counts once.
     await delegate('ann@acme.example', { to: 'eve@acme.example' });
     const twice = await expectError(approve(app, request, undefined, person('eve@acme.example')), 'decision_refused');
-    assert.equal(twice.why, 'The vote of ann@acme.example was given by bo@acme.example for ann@acme.example.');
+    assert.equal(twice.why, 'Nobody counts twice: bo@acme.example for ann@acme.example has voted.');
     // So does the person who gives it.
     await delegate('fay@acme.example');
     assert.equal((await approve(app, request, undefined, bo)).status, 'waiting');
@@ -145,6 +145,60 @@ delegationTest('with several delegators, the vote is for one who has none yet', 
     ['eve@acme.example for ann@acme.example', 'bo@acme.example for fay@acme.example'],
   );
 });
+
+delegationTest(
+  'delegations that cross make two people of two, not three',
+  2,
+  async ({ app, bank, start, delegate }) => {
+    const { request } = await start();
+    // Ann has lost her group since.
+    await delegate('ann@acme.example');
+    await delegate('fay@acme.example', { to: 'ann@acme.example' });
+    assert.equal((await approve(app, request, undefined, bo)).status, 'waiting');
+    const { why } = await expectError(approve(app, request, undefined, person('Ann@acme.example')), 'decision_refused');
+    assert.equal(why, 'Nobody counts twice: bo@acme.example for ann@acme.example has voted.');
+    assert.deepEqual(bank.paid, []);
+
+    const other = await start();
+    assert.equal((await approve(app, other.request, undefined, person('ann@acme.example'))).status, 'waiting');
+    await expectError(approve(app, other.request, undefined, bo), 'decision_refused');
+    // Whatever is stored.
+    const row = await readRow(app, other.request);
+    const [vote] = row.record.body.votes ?? [];
+    assert.ok(vote);
+    const crossed = {
+      ...vote,
+      principal: { ...vote.principal, id: 'bo@acme.example', for: { id: 'ann@acme.example', groups: ['finance'] } },
+    };
+    const body = { ...row.record.body, votes: [vote, crossed] };
+    assert.deepEqual(toApprovalRecord({ ...row.record, body }).missing, [{ role: 'finance', count: 1 }]);
+  },
+);
+
+delegationTest(
+  'a delegation or a token that ends while a hook decides gives no vote',
+  1,
+  async ({ app, bank, start, delegate, pass }) => {
+    const { request } = await start();
+    const { service } = app;
+    let slowly: () => Promise<unknown> = async () => undefined;
+    service.hooks.beforeDecision.tapPromise('slow', async () => void (await slowly()));
+    await delegate('ann@acme.example');
+    slowly = () => pass(HOUR);
+    await expectError(approve(app, request, undefined, bo), 'decision_refused');
+
+    const { delegationId } = await delegate('ann@acme.example');
+    slowly = () => service.delegations.revoke(delegationId);
+    await expectError(approve(app, request, undefined, bo), 'decision_refused');
+
+    const owner = { id: 'fay@acme.example', groups: ['finance'] };
+    const { token, tokenId } = await service.personTokens.create(owner, { validForMs: HOUR });
+    slowly = () => service.personTokens.revoke(tokenId);
+    await expectError(approve(app, request, undefined, { token }), 'token_invalid');
+    assert.deepEqual(bank.paid, []);
+    assert.equal((await readRow(app, request)).record.body.votes, undefined);
+  },
+);
 
 delegationTest('a rejection in the place of another counts once', 1, async ({ app, start, delegate }) => {
   const { request } = await start();

@@ -179,12 +179,12 @@ class Model {
     const voter = this.#voterOf(person);
     if (!voter) return 'decision_refused';
     const own = this.#votes.get(key);
-    if (own?.yes === yes && own.amount === edited && own.key === voter.key) return 'waiting';
-    const taken = [...this.#votes].find(([one, vote]) => one !== key && vote.key === voter.key);
-    if (taken && voter.key !== key) return 'decision_refused';
-    if (taken) this.#votes.delete(taken[0]);
-    this.#votes.delete(key);
-    this.#votes.set(key, { ...voter, yes, amount: edited });
+    const taken = this.#takenBy(key, voter);
+    if (own?.yes !== yes || own.amount !== edited || own.key !== voter.key) {
+      if (taken.length > 0 && voter.key !== key) return 'decision_refused';
+      for (const one of [...taken, key]) this.#votes.delete(one);
+      this.#votes.set(key, { ...voter, yes, amount: edited });
+    }
     const counted = [...this.#votes.values()].filter((one) => one.yes === yes && (!yes || one.amount === edited));
     if (yes) {
       if (this.#missing(counted) === 0) {
@@ -201,16 +201,22 @@ class Model {
     if (this.#mayDecide(person)) return { authority: person, key };
     if (!person.verified || this.#isExcluded(person)) return undefined;
     const others = [...this.#votes].filter(([one]) => one !== key).map(([, vote]) => vote);
+    const isTaken = (voter: Voter) => this.#takenBy(key, voter).length > 0;
     const ranked = this.#delegations
       .filter(({ to, until, from }) => to === key && until > this.#passed && this.#mayDecide(from))
       .map(({ from }): Voter => ({ authority: from, key: keyOf(from) }))
       .map((voter) => ({
         voter,
-        rank: others.some((one) => one.key === voter.key)
-          ? Infinity
-          : this.#missing([...others.filter(({ yes }) => yes), voter]),
+        rank: isTaken(voter) ? Infinity : this.#missing([...others.filter(({ yes }) => yes), voter]),
       }));
     return ranked.sort((one, other) => (one.rank < other.rank ? -1 : one.rank > other.rank ? 1 : 0))[0]?.voter;
+  }
+
+  /** Who else has voted with a part of one of these two people. */
+  #takenBy(key: string, voter: Voter): readonly string[] {
+    return [...this.#votes]
+      .filter(([one, vote]) => one !== key && [one, vote.key].some((part) => part === key || part === voter.key))
+      .map(([one]) => one);
   }
 
   #missing(voters: readonly Voter[]): number {
@@ -266,7 +272,7 @@ interface Real {
 async function open(backend: StorageBackend): Promise<Real> {
   const configured = RULES.map(({ escalate, ...rule }, index) => ({
     ...rule,
-    ...(escalate !== undefined && { escalate: [{ after: `${escalate / 1_000}s`, to: 'heads' }] }),
+    ...(escalate !== undefined && { escalate: [{ after: `${escalate / 1_000}s`, to: 'heads' }], expires: '60s' }),
     match: { tool: `refund${index}`, where: { amount: { lt: 500 } } },
   }));
   const heads = { approve: [{ role: 'heads' }] };

@@ -85,7 +85,20 @@ test('a configuration with a rule that is misspelt or that nobody can satisfy is
     [{ approve: [{ role: 'pair' }], escalate: [{ after: '30m', to: 'pair' }] }, /to: adds nobody/],
     [{ approve: [{ role: 'pair' }], remind: Array(21).fill('1m') }, /remind: has more than 20/],
     // Satisfied by those who are added, if they come before the deadline.
-    [{ approve: [{ role: 'pair', count: 3 }], escalate: [{ after: '1h', to: 'ops' }] }, /^none$/],
+    [{ approve: [{ role: 'pair', count: 3 }], escalate: [{ after: '1h', to: 'ops' }], expires: '4h' }, /^none$/],
+    [{ approve: [{ role: 'pair' }], remind: '10m' }, /remind: needs expires/],
+    [{ approve: [{ role: 'pair' }], escalate: [{ after: '1h', to: 'ops' }] }, /escalate: needs expires/],
+    [
+      {
+        approve: [{ role: 'pair' }],
+        escalate: [
+          { after: '1h', to: 'ops' },
+          { after: '2h', to: 'ops' },
+        ],
+        expires: '4h',
+      },
+      /escalate\[1\]\.to: occurs twice/,
+    ],
     [
       { approve: [{ role: 'pair', count: 3 }], escalate: [{ after: '1h', to: 'ops' }], expires: '30m' },
       /after: is not before the request expires/,
@@ -115,7 +128,13 @@ test('a configuration with a rule that is misspelt or that nobody can satisfy is
     ],
     [{ approve: two, not: ['user:ANN'] }, /can never be satisfied/],
     [{ approve: two, unverified: true, not: ['user:ann'] }, /^none$/],
-    [{ approve: [{ role: 'finance' }], not: ['group:finance'] }, /can never be satisfied/],
+    [{ approve: [{ role: 'finance' }], not: ['group:FINANCE'] }, /role: has only people that `not` excludes/],
+    [{ approve: two, override: 'finance', not: ['group:Finance'] }, /override: has only people that `not` excludes/],
+    [{ approve: two, standing: 'finance', not: ['group:finance'] }, /standing: has only people that `not` excludes/],
+    [
+      { approve: two, escalate: [{ after: '1h', to: 'finance' }], expires: '4h', not: ['group:finance'] },
+      /to: has only people that `not` excludes/,
+    ],
     [{ approve: two, deny: 3 }, /can never be satisfied\. 3 people must reject/],
     [{ approve: two, not: ['ann'] }, /not\[0\]: is not user:<id> or group:<name> or requester/],
     [{ approve: two, reason: 'sometimes' }, /reason/],
@@ -132,9 +151,50 @@ test('a configuration with a rule that is misspelt or that nobody can satisfy is
   ] as const) {
     assert.match(problemsOf(rule), why);
   }
-  assert.match(problemsOf({ approve: two }, { pair: ['ann'] }), /roles\.pair\[0\]: is not user:<id> or group:<name>/);
+  const mixed = { approve: [{ role: 'mixed', count: 2 }], not: ['group:FINANCE'] };
+  assert.match(problemsOf(mixed, { mixed: ['group:finance', 'user:ann'] }), /can never be satisfied/);
+  for (const member of ['ann', 'user:', 'user: ann', 'user:ann ', 'group:a\u200bb', `user:${'a'.repeat(321)}`]) {
+    const found = problemsOf({ approve: two }, { pair: ['user:ann', 'user:bo', member] });
+    assert.match(found, /roles\.pair\[2\]: is not user:<id> or group:<name>/, member);
+  }
   assert.match(problemsOf({ approve: two }, { pair: [] }), /roles\.pair: has no members/);
 });
+
+test('a rule after one that matches every call of it is rejected', () => {
+  const approve = [{ role: 'finance' }];
+  const problemsOf = (...matches: (object | undefined)[]) =>
+    compileRules({ roles, rules: matches.map((match) => ({ approve, ...(match && { match }) })) }).problems.map(
+      ({ path, text }) => `${path.join('.')} ${text}`,
+    );
+  const never = (at: number, before: number) => [
+    `rules.${at} never applies: rules[${before}] matches every call that it matches`,
+  ];
+  assert.deepEqual(problemsOf(undefined, { tool: 'refund' }), never(1, 0));
+  assert.deepEqual(problemsOf({ tool: 'refund' }, undefined, { agent: 'payouts' }), never(2, 1));
+  assert.deepEqual(problemsOf({ tool: ['refund', 'wire'] }, { tool: 'wire', agent: 'payouts' }), never(1, 0));
+  assert.deepEqual(problemsOf({ tool: 'wire' }, { tool: ['refund', 'wire'] }, { agent: 'payouts' }), []);
+  assert.deepEqual(problemsOf({ tool: 'refund', where: { amount: { gt: 5 } } }, { tool: 'refund' }), []);
+});
+
+test('two spellings of an id are one person, and an excluded one comes back with none', () =>
+  withRules(compiled({ approve: [{ role: 'finance', count: 2 }], not: ['user:Groß'] }), async ({ app, gate }) => {
+    const { request } = await startCall(gate, refund(undefined, { requester: 'Νίκος' }));
+    const vote = (id: string) => approve(app, request, undefined, person(id, 'finance'));
+    for (const [one, other] of [
+      ['straße', 'STRASSE'],
+      ['ΝΙΚΗΣ', 'νικησ'],
+      ['ﬁn', 'FIN'],
+    ] as const) {
+      assert.equal((await vote(one)).status, 'waiting', one);
+      assert.equal((await vote(other)).status, 'waiting', other);
+      assert.deepEqual((await vote(other)).missing, [{ role: 'finance', count: 1 }]);
+      // The next pair begins without votes.
+      const row = await readRow(app, request);
+      const { votes: _, ...body } = row.record.body;
+      await app.service.write(row, { ...row.record, body });
+    }
+    for (const id of ['GROSS', 'gross', 'νίκοσ', 'ΝΊΚΟΣ']) await expectError(vote(id), 'decision_refused');
+  }));
 
 test('the first rule that matches applies: by tool, agent and typed comparisons', async () => {
   const rules = compiled(

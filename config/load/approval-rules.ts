@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import { principalProblems } from '../../core/approval/principal.ts';
 import {
   type Condition,
   type Escalation,
+  leavesSomebody,
   ruleAfter,
   type Scalar,
   type StoredRule,
@@ -77,8 +79,21 @@ export function compileRules({ roles = {}, rules = [] }: Pick<ApprovalsConfig, '
     const why = unsatisfiable(ruleAfter(rule, rule.timeoutMs ?? Number.POSITIVE_INFINITY));
     if (why !== undefined)
       problems.push({ path: ['rules', index], text: `can never be satisfied. ${why.replace(/\.$/, '')}` });
+    const before = versioned.slice(0, index).findIndex((one) => matchesAll(one, rule));
+    if (before >= 0)
+      problems.push({
+        path: ['rules', index],
+        text: `never applies: rules[${before}] matches every call that it matches`,
+      });
   }
   return { rules: problems.length > 0 ? [] : versioned, problems };
+}
+
+/** Whether a rule matches every call that another one matches. */
+function matchesAll({ tools, agents, where }: StoredRule, other: StoredRule): boolean {
+  const includesAll = (names?: readonly string[], others?: readonly string[]) =>
+    !names || others?.every((name) => names.includes(name)) === true;
+  return !where && includesAll(tools, other.tools) && includesAll(agents, other.agents);
 }
 
 function versionOf(rule: Omit<StoredRule, 'version'>): string {
@@ -95,15 +110,18 @@ function compileRule(
   const { remind = [], escalate = [] } = config;
   const add = (key: Path, text: string) => problems.push({ path: [...path, ...key], text });
   if (approve.length === 0) add(['approve'], 'is empty');
-  const addUnlessRole = (role: string, key: Path) => {
-    if (Object.hasOwn(roles, role)) return;
+  const roleAt = (role: string, key: Path) => {
+    const members = Object.hasOwn(roles, role) ? [...(roles[role] ?? [])] : undefined;
     const near = nearest(role, Object.keys(roles));
-    add(key, `is not a role; ${near ? `did you mean "${near}"?` : 'add it to approvals.roles'}`);
+    if (!members) add(key, `is not a role; ${near ? `did you mean "${near}"?` : 'add it to approvals.roles'}`);
+    else if (members.length > 0 && !leavesSomebody(not, members)) add(key, 'has only people that `not` excludes');
+    return { role, members: members ?? [] };
   };
-  if (override !== undefined) addUnlessRole(override, ['override']);
-  if (standing !== undefined) addUnlessRole(standing, ['standing']);
+  const approvals = approve.map(({ role, count = 1 }, index) => ({
+    ...roleAt(role, ['approve', index, 'role']),
+    count,
+  }));
   for (const [index, { role, count = 1 }] of approve.entries()) {
-    addUnlessRole(role, ['approve', index, 'role']);
     if (approve.findIndex((one) => one.role === role) < index) add(['approve', index, 'role'], 'occurs twice');
     if (!isCount(count)) add(['approve', index, 'count'], `is not a whole number from 1 to ${MAX_COUNT}`);
   }
@@ -129,19 +147,21 @@ function compileRule(
     else if (timeoutMs !== undefined && ms >= timeoutMs) add(key, 'is not before the request expires');
     return ms ?? 0;
   };
-  const reminders = [...(namesOf(remind) ?? [])].map((text, index) => delayOf(text, ['remind', index]));
+  const reminders = (namesOf(remind) ?? []).map((text, index) => delayOf(text, ['remind', index]));
   const escalations = escalate.map(({ after, to }, index): Escalation => {
-    addUnlessRole(to, ['escalate', index, 'to']);
-    const members = roles[to] ?? [];
-    const isAdded = (member: string) => approve.some(({ role }) => !roles[role]?.includes(member));
-    if (members.length > 0 && !members.some(isAdded)) add(['escalate', index, 'to'], 'adds nobody');
-    return { role: to, members: [...members], afterMs: delayOf(after, ['escalate', index, 'after']) };
+    const path = ['escalate', index, 'to'];
+    const { members } = roleAt(to, path);
+    const isAdded = (member: string) => approvals.some((role) => !role.members.includes(member));
+    if (escalate.findIndex((one) => one.to === to) < index) add(path, 'occurs twice');
+    else if (members.length > 0 && !members.some(isAdded)) add(path, 'adds nobody');
+    return { role: to, members, afterMs: delayOf(after, ['escalate', index, 'after']) };
   });
   for (const [key, list] of Object.entries({ remind: reminders, escalate: escalations })) {
     if (list.length > MAX_NOTICES) add([key], `has more than ${MAX_NOTICES}`);
+    if (list.length > 0 && expires === undefined) add([key], 'needs expires, a time after all of these');
   }
   return {
-    approve: approve.map(({ role, count = 1 }) => ({ role, count, members: [...(roles[role] ?? [])] })),
+    approve: approvals,
     deny,
     ...(tools && { tools }),
     ...(agents && { agents }),
@@ -150,8 +170,8 @@ function compileRule(
     ...(reason !== undefined && { reason }),
     ...(unverified === true && { unverified }),
     ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(override !== undefined && { override: { role: override, members: [...(roles[override] ?? [])] } }),
-    ...(standing !== undefined && { standing: { role: standing, members: [...(roles[standing] ?? [])] } }),
+    ...(override !== undefined && { override: roleAt(override, ['override']) }),
+    ...(standing !== undefined && { standing: roleAt(standing, ['standing']) }),
     ...(reminders.length > 0 && { remind: [...new Set(reminders)].sort((one, other) => one - other) }),
     ...(escalations.length > 0 && { escalate: escalations.sort((one, other) => one.afterMs - other.afterMs) }),
   };
@@ -159,8 +179,16 @@ function compileRule(
 
 function memberProblems(members: readonly string[], path: Path, or = ''): Problem[] {
   return [...members.entries()]
-    .filter(([, member]) => !/^(user|group):\S(.*\S)?$/.test(member))
+    .filter(([, member]) => !isMember(member))
     .map(([index]) => ({ path: [...path, index], text: `is not user:<id> or group:<name>${or}` }));
+}
+
+/** Whether a principal can have this id or group. */
+function isMember(member: string): boolean {
+  const [, kind, name = ''] = /^(user|group):(.*)$/su.exec(member) ?? [];
+  if (kind === undefined) return false;
+  const principal = kind === 'user' ? { id: name } : { id: 'anybody', groups: [name] };
+  return principalProblems(principal).length === 0;
 }
 
 function compileWhere(

@@ -9,6 +9,7 @@ import {
   type RoleCount,
   ruleAfter,
   type StoredRule,
+  sharePerson,
   whyNoOverride,
   whyNoStanding,
   whyNotAllowed,
@@ -54,17 +55,21 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const earlier = body.votes ?? [];
   const key = personKey(principal);
   const own = earlier.find((one) => personKey(one.principal) === key);
-  if (own && own.approved === approved && own.digest === vote.digest && isSameAuthority(own.principal, principal))
-    return { unchanged: true };
-  const taken = earlier.find((one) => one !== own && isSameAuthority(one.principal, principal));
-  if (taken && principal.for) {
-    return { refused: 'decision_refused', why: `The vote of ${principal.for.id} was given by ${taken.by}.` };
+  const isRepeated =
+    own?.approved === approved && own.digest === vote.digest && isSameAuthority(own.principal, principal);
+  const others = earlier.filter((one) => one !== own);
+  const shared = others.filter((one) => sharePerson(one.principal, principal));
+  const [first] = shared;
+  if (first && principal.for) {
+    return { refused: 'decision_refused', why: `Nobody counts twice: ${first.by} has voted.` };
   }
   // Those who vote themselves replace the vote in their place.
-  const votes = [...earlier.filter((one) => one !== own && one !== taken), vote];
+  const votes = isRepeated ? earlier : [...others.filter((one) => !shared.includes(one)), vote];
   const counted = votes.filter((one) => one.approved === approved && (!approved || one.digest === vote.digest));
   const voters = counted.map((one) => one.principal);
   const isFinal = approved ? missingRoles(rule, voters).length === 0 : voters.length >= rule.deny;
+  // Since the last vote, escalation may have added people to the roles.
+  if (isRepeated && !isFinal) return { unchanged: true };
   if (Buffer.byteLength(JSON.stringify(votes)) > MAX_VOTES_BYTES) {
     return {
       refused: 'parameters_too_large',
@@ -78,6 +83,16 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   }
   const decidedBy = counted.map((one) => one.by).join(', ');
   return { next: withDecision(row, known, now, { decidedBy, deciders: voters, votes }), isFinal };
+}
+
+/** The decision that the votes of a waiting request are since escalation has added people to the roles; undefined if none. */
+export function decisionByVotes(row: ApprovalRow, now: number): ApprovalRow | undefined {
+  const last = row.body.votes?.findLast(({ approved }) => approved);
+  if (!last) return undefined;
+  const { modifiedParams, digest, ...vote } = last;
+  const changes = modifiedParams === undefined ? {} : { modifiedParams, digest };
+  const applied = applyDecision(row, { ...vote, ...changes }, now);
+  return 'next' in applied && applied.isFinal ? applied.next : undefined;
 }
 
 /**
@@ -101,7 +116,7 @@ export function voterOf(
   for (const delegator of delegators) {
     const candidate = withGroupsOf(rule, { ...principal, for: delegator });
     if (whyNotAllowed(rule, excludedBy(row), candidate) !== undefined) continue;
-    const isTaken = others.some((one) => isSameAuthority(one.principal, candidate));
+    const isTaken = others.some((one) => sharePerson(one.principal, candidate));
     const missing = missingRoles(rule, [...voters, candidate]).reduce((sum, { count }) => sum + count, 0);
     const left = isTaken ? Number.MAX_SAFE_INTEGER : missing;
     if (left < fewest) [chosen, fewest] = [candidate, left];
@@ -175,11 +190,17 @@ export function whyNoStandingRule(row: ApprovalRow, principal: Principal): strin
   return whyNoStanding(rule, excludedBy(row), principal);
 }
 
-/** Whose approvals a waiting request lacks for the call that the last approval was for, or for the one that was made. */
-export function missingApprovals(row: ApprovalRow): readonly RoleCount[] | undefined {
-  const { votes = [], timestamp } = row.body;
-  const rule = row.status === 'waiting' ? ruleAt(row, Date.parse(votes.at(-1)?.at ?? timestamp)) : undefined;
+/**
+ * Whose approvals a waiting request lacks for the call that the last approval was for, or for the one that was made: with the
+ * people that the rule had by its last event, or has `now`.
+ */
+export function missingApprovals(row: ApprovalRow, now = lastEventAt(row)): readonly RoleCount[] | undefined {
+  const rule = row.status === 'waiting' ? ruleAt(row, now) : undefined;
   return rule && missingRoles(rule, votersFor(row, currentDigest(row)));
+}
+
+function lastEventAt({ body: { events, timestamp } }: ApprovalRow): number {
+  return Date.parse(events.at(-1)?.at ?? timestamp);
 }
 
 /** The call that a request is about: as it was decided, else as the last approval would change it. */
@@ -189,15 +210,14 @@ export function currentDigest({ body: { votes = [], decision, digest } }: Approv
 
 /** One person each, and nobody for the same other one, whatever is stored. Each was allowed to vote when they did. */
 function votersFor(row: ApprovalRow, digest: string): readonly Principal[] {
-  const voters = new Map<string, Principal>();
+  const voters: Principal[] = [];
   for (const { approved, digest: votedFor, principal, at } of row.body.votes ?? []) {
     const rule = ruleAt(row, Date.parse(at));
     if (!approved || votedFor !== digest || !rule) continue;
     if (whyNotAllowed(rule, excludedBy(row), principal) !== undefined) continue;
-    voters.set(personKey(principal), principal);
+    if (!voters.some((other) => sharePerson(other, principal))) voters.push(principal);
   }
-  const authorities = new Map([...voters.values()].map((voter) => [personKey(authorityOf(voter)), voter]));
-  return [...authorities.values()];
+  return voters;
 }
 
 const excludedBy = ({ agentTag, body: { requester } }: ApprovalRow) => ({

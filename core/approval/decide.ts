@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { isClearlyOversized, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
@@ -141,9 +142,9 @@ export async function decide(
 ): Promise<SignalResult> {
   const decision = toDecision(signal, options);
   const { requestId, executionId } = decision;
-  const decider = await deciderOf(service, options);
   service.clock.prepare();
   for (let known = found; ; known = undefined) {
+    const decider = await deciderOf(service, options);
     const row = known ?? (await service.read(requestId));
     if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(decision);
     const { record } = row;
@@ -152,8 +153,13 @@ export async function decide(
       await service.expire(row);
       continue;
     }
-    const voter = options.override ? decider : await voterFor(service, record, decider);
+    const voter = await voterFor(service, record, decider, options);
     const verdict = await validateDecision(service, record, decision, voter, options);
+    // Hooks may take long: a token or a delegation that has ended in the meantime gives no vote.
+    if (service.hooks.beforeDecision.isUsed() || decision.modifiedParams !== undefined) {
+      const current = await voterFor(service, record, await deciderOf(service, options), options);
+      if (!isDeepStrictEqual(current, voter)) continue;
+    }
     const applied = applyDecision(record, verdict, await service.clock.now());
     if ('refused' in applied) throw notApplied(applied);
     if ('unchanged' in applied) return signalResult(service, record, verdict.principal);
@@ -222,10 +228,15 @@ export async function deciderOf(
 }
 
 /** The same person, in the place of one who has delegated to them if they may not decide themselves. */
-async function voterFor(service: ApprovalService, record: ApprovalRow, decider: Decider): Promise<Decider> {
+async function voterFor(
+  service: ApprovalService,
+  record: ApprovalRow,
+  decider: Decider,
+  { override }: SignalOptions,
+): Promise<Decider> {
   const { by, principal } = decider;
   const now = await service.clock.now();
-  if (!isVerified(principal) || mayVote(record, principal, now)) return decider;
+  if (override || !isVerified(principal) || mayVote(record, principal, now)) return decider;
   const voter = voterOf(record, principal, await service.delegations.delegatorsOf(principal), now);
   return voter.for ? { by: `${by} for ${voter.for.id}`, principal: voter } : decider;
 }
@@ -333,12 +344,16 @@ async function existingDecision(
 }
 
 /** `voter`: the person whose vote was stored, now or before. */
-async function signalResult({ presence }: ApprovalService, row: ApprovalRow, voter?: Principal): Promise<SignalResult> {
+async function signalResult(
+  { presence, clock }: ApprovalService,
+  row: ApprovalRow,
+  voter?: Principal,
+): Promise<SignalResult> {
   const { requestId, executionId, status, body } = row;
   const unattendedSince = await presence.unattendedSince(row);
   const own = voter && body.votes?.findLast(({ principal }) => personKey(principal) === personKey(voter));
   const decidedAt = body.decision?.at ?? own?.at ?? '';
-  const missing = missingApprovals(row);
+  const missing = status === 'waiting' ? missingApprovals(row, await clock.now()) : undefined;
   return {
     requestId,
     executionId,

@@ -264,9 +264,21 @@ export function withGroupsOf(
 }
 
 /** Compares without regard to case: who is excluded must not come back with another spelling. */
-function isExcluded(not: readonly string[] = [], { id, groups }: Principal): boolean {
-  const names = [`user:${id}`, ...groups.map((group) => `group:${group}`)].map(foldedId);
-  return not.some((one) => names.includes(foldedId(one)));
+function isExcluded(not: readonly string[] | undefined, { id, groups }: Principal): boolean {
+  return [`user:${id}`, ...groups.map((group) => `group:${group}`)].some((name) => isNamed(not, name));
+}
+
+const isNamed = (not: readonly string[] = [], name: string): boolean => not.some((one) => isSamePerson(one, name));
+
+/** Whether `not` leaves somebody of `user:<id>` and `group:<name>`. */
+export function leavesSomebody(not: readonly string[] | undefined, members: readonly string[]): boolean {
+  return members.some((member) => !isNamed(not, member));
+}
+
+/** Whether one person has a part in two votes, as who votes or in whose place: delegations may cross. */
+export function sharePerson(one: Principal, other: Principal): boolean {
+  const keys = [personKey(other), personKey(authorityOf(other))];
+  return keys.includes(personKey(one)) || keys.includes(personKey(authorityOf(one)));
 }
 
 /** Whether a person is one of `user:<id>` and `group:<name>`. */
@@ -284,7 +296,8 @@ export function personKey(principal: Principal): string {
 
 export const isSamePerson = (one: string, other: string): boolean => foldedId(one) === foldedId(other);
 
-const foldedId = (id: string): string => id.normalize('NFKC').toLowerCase();
+/** Upper case first, so that `ß` and `SS`, and both forms of a small sigma, are the same letters. */
+const foldedId = (id: string): string => id.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
 
 /** The approvals that are missing if these people approve: each counts for one role, so that as many as possible count. */
 export function missingRoles(rule: StoredRule, people: readonly Principal[]): RoleCount[] {
@@ -335,7 +348,7 @@ export function unsatisfiable(rule: StoredRule, excluded?: Excluded): string | u
   const people = [...named.values()];
   if (rule.unverified) people.push({ id: '', groups: [], verifiedBy: 'nobody' });
   const isOpen = (members: readonly string[]) =>
-    members.some((member) => member.startsWith('group:') && !rule.not?.includes(member));
+    members.some((member) => member.startsWith('group:') && !isNamed(rule.not, member));
   const open = rule.approve.flatMap(({ members }, at) => (isOpen(members) ? [at] : []));
   const choices = people.map((person) => rolesOf(rule, person));
   for (const at of open) choices.push(...Array.from({ length: rule.approve[at]?.count ?? 0 }, () => [at]));
