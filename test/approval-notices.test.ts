@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { compileRules } from '../config/load/approval-rules.ts';
 import type { DeliveryRoute } from '../core/approval/announce.ts';
+import { hasQuorum } from '../core/approval/apply-decision.ts';
 import type { Notice } from '../core/approval/channel.ts';
 import { NoticeSweep } from '../core/approval/notices.ts';
 import { toApprovalRecord } from '../core/approval/public-view.ts';
@@ -283,6 +284,119 @@ test('a deadline that passes while a notice is given ends the request, and nobod
     const { status, body } = (await readRow(app, { requestId })).record;
     assert.deepEqual([status, body.decision?.cause], ['rejected', 'timeout']);
     assert.deepEqual(chat.kinds(), ['request']);
+    assert.equal(await app.service.notices.get(requestId), undefined);
+  }));
+
+test('votes that are enough since people were added decide, when they are added or when a vote is repeated', async () => {
+  const halAndFinance = person('hal', 'finance', 'heads');
+  const rules = compileRules({
+    roles: { ...roles, ops: ['group:ops'] },
+    rules: [
+      { approve: [{ role: 'finance' }, { role: 'ops' }], escalate: [{ after: '10m', to: 'heads' }], expires: '1h' },
+    ],
+  }).rules;
+  for (const how of ['added', 'repeated'] as const) {
+    await abandoned(rules, async ({ app, chat, requestId, pass, sweep }) => {
+      const { record } = await readRow(app, { requestId });
+      await approve(app, record, undefined, halAndFinance);
+      assert.equal((await approve(app, record, undefined, ann)).status, 'waiting');
+      const { missing, status } = await approve(app, record, undefined, ann);
+      assert.deepEqual([status, missing], ['waiting', [{ role: 'ops', count: 1 }]]);
+      await pass(11 * MINUTE);
+      if (how === 'added') await sweep('own');
+      else assert.equal((await approve(app, record, undefined, halAndFinance)).status, 'approved');
+      const decided = toApprovalRecord((await readRow(app, { requestId })).record);
+      assert.deepEqual([decided.status, decided.decidedBy], ['approved', 'hal, ann']);
+      assert.deepEqual(chat.kinds(), ['request'], 'nobody is notified of what is decided');
+      assert.equal(hasQuorum((await readRow(app, { requestId })).record), true);
+      await sweep('own');
+      assert.equal(await app.service.notices.get(requestId), undefined);
+    });
+  }
+});
+
+test('a channel that fails delays neither the next notice nor other agents', () =>
+  abandoned(rulesOf({ remind: [MINUTE, 2 * MINUTE] }), async ({ app, chat, requestId, pass }) => {
+    const { sent } = chat;
+    const hanging: DeliveryRoute = {
+      channel: 'pager',
+      deliver: async () => undefined,
+      notify: async (_announcement, _notice, signal) => {
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+      },
+    };
+    const sweep = new NoticeSweep(app.service);
+    sweep.add('payouts', [hanging, chat.route]);
+    const sweeps: Promise<unknown>[] = [];
+    try {
+      for (const [passed, count] of [
+        [2 * MINUTE - 1, 2],
+        [MINUTE, 3],
+      ] as const) {
+        await pass(passed);
+        sweeps.push(sweep.sweep());
+        await waitUntil(() => sent.length === count, `${count} messages`);
+      }
+      assert.deepEqual(await eventsOf(app, { requestId }), ['reminded', 'reminded']);
+    } finally {
+      await app.service.close();
+      await Promise.all(sweeps);
+      await sweep.close();
+    }
+  }));
+
+test('requests of one agent whose channel does not answer leave the other agents theirs', async () => {
+  let now = Date.parse('2026-11-27T10:00:00Z');
+  const app = await openApprovalProcess(new MemoryStore(() => now), undefined, rulesOf({ remind: [MINUTE] }));
+  const warnings: string[] = [];
+  const onWarning = (warning: Error) => warnings.push(warning.message);
+  process.on('warning', onWarning);
+  const { route, kinds } = recording();
+  let asked = 0;
+  const failing: DeliveryRoute = {
+    channel: 'pager',
+    deliver: async () => undefined,
+    notify: async () => {
+      asked += 1;
+      throw new Error('the pager is off');
+    },
+  };
+  const sweep = new NoticeSweep(app.service);
+  const requestOf = async (agentTag: string, routes: readonly DeliveryRoute[]) => {
+    const gate = createGate(app, compileTestTools(new Bank().tool()), {
+      agentTag,
+      routes,
+      humanInLoop: { approvalTimeout: 60 * MINUTE },
+    });
+    await gate.callOrLeave(refund(undefined, { requestId: newRequestId() }), { waitMs: 0 });
+  };
+  let swept: Promise<unknown> = Promise.resolve();
+  try {
+    for (let count = 0; count < 60; count += 1) await requestOf('broken', [failing]);
+    await requestOf('payouts', [route]);
+    sweep.add('broken', [failing]);
+    sweep.add('payouts', [route]);
+    now += 2 * MINUTE;
+    await app.service.clock.readNow();
+    swept = sweep.sweep();
+    await waitUntil(() => kinds().includes('reminder') && asked >= 50, 'a reminder');
+    assert.deepEqual(warnings, []);
+  } finally {
+    process.off('warning', onWarning);
+    await app.service.close();
+    await swept;
+    await sweep.close();
+  }
+});
+
+test('without channels a notice is an event, and its timer ends', () =>
+  abandoned(rulesOf({ escalate: [toHeads(MINUTE)] }), async ({ app, requestId, pass }) => {
+    await pass(2 * MINUTE);
+    const sweep = new NoticeSweep(app.service);
+    sweep.add('payouts', []);
+    await sweep.sweep();
+    await sweep.close();
+    assert.deepEqual(await eventsOf(app, { requestId }), ['escalated heads']);
     assert.equal(await app.service.notices.get(requestId), undefined);
   }));
 

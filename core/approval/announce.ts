@@ -195,7 +195,9 @@ async function deliverRepeatedly(
 /** Ends early only if the signal aborts, so that `Retry-After` is honoured. Longer pauses take several timers. */
 async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
   for (let left = ms; left > 0 && !signal.aborted; left -= MAX_TIMEOUT_MS) {
-    await wait(Math.min(left, MAX_TIMEOUT_MS), undefined, { signal, ref: false }).catch(() => undefined);
+    // Any number of pauses may end with one signal: a signal of its own for each, because listeners are limited.
+    const own = AbortSignal.any([signal]);
+    await wait(Math.min(left, MAX_TIMEOUT_MS), undefined, { signal: own, ref: false }).catch(() => undefined);
   }
 }
 

@@ -381,7 +381,6 @@ class CallDriver {
 
   /** Gives a notice that is due, if no other process does. Returns when the next one is. */
   #giveDueNotice(record: ApprovalRow, now: number): number | undefined {
-    if (this.#routes.length === 0) return undefined;
     const due = nextNoticeAt(record, this.#noticesUntil);
     if (due === undefined || due > now) return due;
     this.#noticesUntil = now;

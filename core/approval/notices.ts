@@ -2,9 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { errorMessage } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { announceNotice, type DeliveryRoute, NOTICE_WINDOW_MS } from './announce.ts';
+import { decisionByVotes } from './apply-decision.ts';
 import { PROCESS_NAME } from './call.ts';
 import { lastNotice, nextNoticeAt, withDueNotice } from './notice-times.ts';
-import type { ApprovalRow, NoticeRow } from './schema.ts';
+import type { StoredRule } from './rule.ts';
+import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
 
 /** In this time no other process gives the notice; it then does if this one was stopped before the channels had it. */
@@ -18,6 +20,7 @@ const FIRST_SWEEP_MS = 5_000;
 const LATE_MS = 30_000;
 /** Then a process gives it that has only the channels of the configuration. */
 const VERY_LATE_MS = 2 * SWEEP_INTERVAL_MS;
+/** Of one agent: channels that do not answer delay no other agent. */
 const NOTICES_AT_ONCE = 50;
 
 /** Notifies the channels of a request that still waits, if that is due and no other process does it. */
@@ -33,42 +36,54 @@ export async function giveNotice(
   if (early > MAX_EARLY_MS) return;
   if (early > 0) await wait(early);
   const now = Math.max(await clock.now(), timer.record.dueAt.getTime());
-  const leased: NoticeRow = { ...timer.record, dueAt: new Date(now + LEASE_MS) };
-  if ((await notices.replace(requestId, timer.version, leased)) !== 'replaced') return;
-  const row = await notify(service, requestId, routes, now);
-  if (service.closing.aborted) return;
-  const next = row && nextNoticeAt(row);
-  const version = timer.version + 1;
-  if (next === undefined) {
-    await notices.remove(requestId, version);
+  let { version } = timer;
+  const setTimer = async (at: number | undefined): Promise<boolean> => {
+    if (at === undefined) return (await notices.remove(requestId, version)) === 'removed';
+    const result = await notices.replace(requestId, version, { ...timer.record, dueAt: new Date(at) });
+    version += 1;
+    return result === 'replaced';
+  };
+  if (!(await setTimer(now + LEASE_MS))) return;
+  const given = await storeNotice(service, requestId, now);
+  if (!given) {
+    await setTimer(undefined);
     return;
   }
-  await notices.replace(requestId, version, { ...leased, dueAt: new Date(next) });
-  // Other processes that found it due have left it to this one.
-  if (next <= (await clock.now())) await giveNotice(service, requestId, routes);
+  const next = nextNoticeAt(given.row);
+  const notice = lastNotice(given.row);
+  const announce = async () => notice && announceNotice(service, given.row, notice, { routes, isNew: given.isNew });
+  if (next !== undefined && next < now + LEASE_MS) {
+    // The next notice does not wait for channels that fail.
+    await setTimer(next);
+    // Other processes that found it due have left it to this one.
+    const isDue = next <= (await clock.now());
+    await Promise.all([announce(), isDue && giveNotice(service, requestId, routes)]);
+  } else {
+    await announce();
+    if (!service.closing.aborted) await setTimer(next);
+  }
 }
 
-/** Adds the event of what is due, and notifies the channels. Undefined if the request does not wait any more. */
-async function notify(
+/** Adds the event of what is due. Undefined if the request does not wait, or not any more: its votes may decide it now. */
+async function storeNotice(
   service: ApprovalService,
   requestId: string,
-  routes: readonly DeliveryRoute[],
   now: number,
-): Promise<ApprovalRow | undefined> {
+): Promise<{ readonly row: ApprovalRow; readonly isNew: boolean } | undefined> {
   for (;;) {
     const row = await service.read(requestId);
     if (row?.record.status !== 'waiting') return undefined;
     const due = withDueNotice(row.record, PROCESS_NAME, now);
-    const result = due && (await service.write(row, due, 'before the deadline'));
-    if (result && !result.written) {
+    const result = due ? await service.write(row, due, 'before the deadline') : { written: row };
+    if (!result.written) {
       if (result.failure === 'late') await service.expire(row);
       continue;
     }
-    // Without a new one: the process that stored the last one was stopped, and may not have notified every channel.
-    const current = due ?? row.record;
-    const notice = lastNotice(current);
-    if (notice) await announceNotice(service, current, notice, { routes, isNew: due !== undefined });
-    return current;
+    const { record } = result.written;
+    const decided = decisionByVotes(record, now);
+    // Not new: the process that stored it was stopped, and may not have notified every channel.
+    if (!decided) return { row: record, isNew: due !== undefined };
+    await service.writeDecision(result.written, decided, 'before the deadline');
   }
 }
 
@@ -77,19 +92,22 @@ export class NoticeSweep {
   readonly #service: ApprovalService;
   readonly #routes = new Map<string, readonly DeliveryRoute[]>();
   #fallback: readonly DeliveryRoute[] | undefined;
+  /** By agent. */
+  readonly #running = new Map<string, Set<Promise<void>>>();
+  /** A notice was left for when one of its agent has been given. */
+  #isIncomplete = false;
   #timer: NodeJS.Timeout | undefined;
-  #sweeping: Promise<unknown> = Promise.resolve();
+  #searching: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(service: ApprovalService) {
     this.#service = service;
   }
 
-  /** Adds the routes of an agent of this process. */
+  /** Adds the routes of an agent of this process. Without any, its notices are events only. */
   add(agentTag: string, routes: readonly DeliveryRoute[]): void {
-    if (routes.length === 0) return;
     this.#routes.set(agentTag, routes);
-    this.#start();
+    if (routes.length > 0 || this.#service.rules.some(hasNotices)) this.#start();
   }
 
   /** Adds the routes for agents whose own processes give no notice. */
@@ -99,47 +117,69 @@ export class NoticeSweep {
     this.#start();
   }
 
-  /** Gives every notice that is due, and returns how many requests had one. */
+  /** Gives the notices that are due, and returns of how many requests. */
   async sweep(): Promise<number> {
-    const service = this.#service;
-    const now = await service.clock.readNow();
-    const query = { equals: { state: 'due' as const }, to: new Date(now - LATE_MS), limit: 500 };
-    const running = new Set<Promise<void>>();
-    let found = 0;
-    for await (const { record } of allRows(service.notices, 'byState', query)) {
-      if (this.#isClosed) break;
-      const { requestId, agentTag, dueAt } = record;
-      const isVeryLate = dueAt.getTime() <= now - VERY_LATE_MS;
-      const routes = this.#routes.get(agentTag) ?? (isVeryLate ? this.#fallback : undefined);
-      if (!routes) continue;
-      found += 1;
-      const giving = service
-        .report('A notice', () => giveNotice(service, requestId, routes))
-        .finally(() => running.delete(giving));
-      running.add(giving);
-      if (running.size >= NOTICES_AT_ONCE) await Promise.race(running);
-    }
-    await Promise.all(running);
-    return found;
+    const started = await this.#startDue();
+    await Promise.all(started);
+    return started.length;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#sweeping;
+    await this.#searching;
+    await Promise.all([...this.#running.values()].flatMap((running) => [...running]));
+  }
+
+  async #startDue(): Promise<readonly Promise<void>[]> {
+    const service = this.#service;
+    const now = await service.clock.readNow();
+    const query = { equals: { state: 'due' as const }, to: new Date(now - LATE_MS), limit: 500 };
+    const started: Promise<void>[] = [];
+    for await (const { record } of allRows(service.notices, 'byState', query)) {
+      if (this.#isClosed) break;
+      const { requestId, agentTag, dueAt } = record;
+      const isVeryLate = dueAt.getTime() <= now - VERY_LATE_MS;
+      const routes = this.#routes.get(agentTag) ?? (isVeryLate ? this.#fallback : undefined);
+      if (routes) started.push(...this.#give(agentTag, requestId, routes));
+    }
+    return started;
+  }
+
+  #give(agentTag: string, requestId: string, routes: readonly DeliveryRoute[]): readonly Promise<void>[] {
+    const running = this.#running.get(agentTag) ?? new Set();
+    this.#running.set(agentTag, running);
+    if (running.size >= NOTICES_AT_ONCE) {
+      this.#isIncomplete = true;
+      return [];
+    }
+    const service = this.#service;
+    const giving = service
+      .report('A notice', () => giveNotice(service, requestId, routes))
+      .finally(() => {
+        running.delete(giving);
+        if (!this.#isIncomplete) return;
+        this.#isIncomplete = false;
+        this.#searchIn(0);
+      });
+    running.add(giving);
+    return [giving];
   }
 
   #start(): void {
-    if (!this.#timer && !this.#isClosed) this.#scheduleIn(FIRST_SWEEP_MS);
+    if (!this.#timer) this.#searchIn(FIRST_SWEEP_MS);
   }
 
-  #scheduleIn(ms: number): void {
+  #searchIn(ms: number): void {
+    if (this.#isClosed) return;
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#sweeping = this.sweep()
-        .catch((error: unknown) => this.#service.warn(`The search for due notices failed: ${errorMessage(error)}`))
-        .finally(() => {
-          if (!this.#isClosed) this.#scheduleIn(SWEEP_INTERVAL_MS);
-        });
+      this.#searchIn(SWEEP_INTERVAL_MS);
+      this.#searching = this.#searching
+        .then(() => this.#startDue())
+        .catch((error: unknown) => this.#service.warn(`The search for due notices failed: ${errorMessage(error)}`));
     }, ms).unref();
   }
 }
+
+const hasNotices = ({ remind, escalate }: StoredRule): boolean => remind !== undefined || escalate !== undefined;
