@@ -265,12 +265,17 @@ delegationTest(
     await withToken(HOUR);
     assert.equal((await approve(app, request, undefined, bo)).status, 'approved');
 
+    // What is listed ends with the token, too.
     const listed = await all(service);
     assert.equal(listed.length, 5);
+    const byToken = listed.at(1);
     assert.deepEqual(
-      listed.filter(({ revokedAt }) => revokedAt !== undefined).map(({ delegationId }) => delegationId),
-      [revoked.delegationId],
+      listed.filter(({ revokedAt }) => revokedAt !== undefined),
+      [byToken, { ...revoked, revokedAt: new Date(START + HOUR).toISOString() }],
     );
+    const half = listed.at(2);
+    assert.ok(half);
+    assert.equal(Date.parse(half.until) - Date.parse(half.createdAt), HOUR / 2);
   },
 );
 
@@ -281,12 +286,17 @@ delegationTest('what cannot be delegated is refused, and nothing is stored', 1, 
     ['ann', { to: ' bo' }, /to is not a printable text/],
     ['', {}, /from\.id is not a printable text/],
     ['ann', { token: 'svcp_' }, /from is required, or token/],
-    ['ann', { until: new Date(START) }, /in the future/],
-    ['ann', { until: new Date(START + 400 * 24 * HOUR) }, /within a year/],
+    ['ann', { until: new Date(START) }, /until is not in the future/],
+    ['ann', { until: new Date(START + 400 * 24 * HOUR) }, /until is not within a year/],
     ['ann', { until: new Date(Number.NaN) }, /until is not a date/],
+    ['ann', { group: 'finance' } as object, /group is not a known property/],
+    ['ann', { from: null } as object, /from is null, expected an object/],
   ] as const) {
     const error = await expectError(delegate(from, options), 'value_invalid');
     assert.match(String(error.why), why);
+  }
+  for (const nothing of [undefined, null, 'bo']) {
+    await expectError(app.service.delegations.create(nothing as never), 'value_invalid');
   }
   await expectError(delegate('', { from: undefined, token: `svcp_${'a'.repeat(61)}` }), 'token_invalid');
   await expectError(app.service.delegations.revoke('dlg_1'), 'delegation_unknown');

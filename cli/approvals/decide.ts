@@ -149,6 +149,16 @@ export function currentPerson(): { readonly actor: string; readonly token?: stri
   return { actor: `command line, ${osActor()}`, ...(token !== undefined && { token }) };
 }
 
+/** The token of the person who runs a command that needs one. Throws `usage`. */
+export function requiredToken(needs: string, state: string): string {
+  const { SVC_TOKEN: token } = process.env;
+  if (token !== undefined) return token;
+  throw new SvcError('usage', `${needs} needs SVC_TOKEN: the token of the person who makes it.`, {
+    state,
+    next: ['svc people token create <id> --expires 90d    creates one'],
+  });
+}
+
 /** Reads a request. On a terminal, shows all of it, including sensitive parameters, before the decision. */
 export async function showRequest(
   command: SvcCommand,

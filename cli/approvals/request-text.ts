@@ -169,12 +169,9 @@ export function historyLines({
 
 export function statusText(record: ApprovalRecord): string {
   const { status, cause, decidedBy, override, standing, run } = record;
-  const why =
-    cause === 'timeout'
-      ? ' by timeout'
-      : decidedBy === undefined
-        ? ''
-        : ` by ${oneLine(displayText(decidedBy))}${override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`}`;
+  const by = decidedBy === undefined ? '' : ` by ${oneLine(displayText(decidedBy))}`;
+  const how = override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`;
+  const why = cause === 'timeout' ? ' by timeout' : `${by}${how}`;
   const ran = run === 'none' ? '' : `, run: ${run}`;
   return `${status}${why}${ran}${notStartedText(record)}`;
 }

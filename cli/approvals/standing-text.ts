@@ -1,6 +1,7 @@
 import type { StandingRule } from '../../core/approval/standing-rules.ts';
 import { inlineJson } from '../../core/display/json.ts';
 import { displayText } from '../../core/display/text.ts';
+import { endText } from './end-text.ts';
 
 /** A standing rule on one line. `now`: milliseconds since 1970. */
 export function standingLine(standing: StandingRule, now: number): string {
@@ -10,13 +11,12 @@ export function standingLine(standing: StandingRule, now: number): string {
       ? `${displayText(name)}≤${String(atMost[name])}`
       : `${displayText(name)}=${inlineJson(value)}`,
   );
-  const end = `${Date.parse(until) <= now ? 'ended' : 'until'} ${until}`;
   return [
     standingId,
     `${displayText(agentTag)} → ${displayText(tool)}`,
     ...(values.length === 0 ? [] : [values.join(' ')]),
     `by ${displayText(by)}`,
     `used ${used} of ${uses}`,
-    revokedAt === undefined ? end : `revoked ${revokedAt}`,
+    endText(until, revokedAt, now),
   ].join('  ');
 }

@@ -54,7 +54,7 @@ const MAX_COUNT = 50;
 /** Each is an event in the row of its request. */
 const MAX_NOTICES = 20;
 const VERSION_LENGTH = 12;
-const NOT_A_DURATION = 'is not a duration from 1s to 52w, such as 30m, 4h or 2d';
+export const NOT_A_DURATION = 'is not a duration from 1s to 52w, such as 30m, 4h or 2d';
 const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 31_536_000_000;
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

@@ -1,6 +1,6 @@
 import { APPROVAL_CONDITIONS, type ApprovalCondition } from '../../core/migration/plan-approver.ts';
 import type { Config, MigrationApprovalConfig } from '../define.ts';
-import { compileRules, parseDuration } from './approval-rules.ts';
+import { compileRules, NOT_A_DURATION, parseDuration } from './approval-rules.ts';
 
 /** The tool and the agent of the requests that ask whether a plan may run. */
 export const MIGRATION_TOOL = 'svc_db_migrate';
@@ -36,7 +36,7 @@ export function planApprovalProblems({ environments = {}, approvals = {} }: Conf
     if (!approval) continue;
     const path = `environments.${env}.approval`;
     if (approval.timeout !== undefined && parseDuration(approval.timeout) === undefined) {
-      problems.push(`${path}.timeout: is not a duration from 1s to 52w, such as 30m, 4h or 2d.`);
+      problems.push(`${path}.timeout: ${NOT_A_DURATION}.`);
     }
     if (approvals.store === undefined) {
       problems.push(`${path}: needs approvals.store, because a request outlives the command that makes it.`);

@@ -4,6 +4,7 @@ import type { ApprovalEvent } from './request.ts';
 import {
   authorityOf,
   firstMatch,
+  matchedRule,
   missingRoles,
   personKey,
   type RoleCount,
@@ -156,7 +157,7 @@ const eventKey = ({ principal }: ApprovalEvent): string => (principal ? personKe
 
 /** The rule of a request, as it was when the request was made. */
 export function ruleOf({ body: { rules } }: ApprovalRow): StoredRule | undefined {
-  return rules?.at === undefined ? undefined : rules.list[rules.at];
+  return matchedRule(rules);
 }
 
 /** The rule of a request with the people that it has at a moment, in milliseconds since 1970 by the store's clock. */

@@ -8,7 +8,7 @@ import { withOrigin } from './event-chain.ts';
 import { armNotices } from './notice-times.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { newRequestId } from './request.ts';
-import { ruleAfter, rulesForCall, type StoredRules, unsatisfiable } from './rule.ts';
+import { matchedRule, ruleAfter, rulesForCall, type StoredRules, unsatisfiable } from './rule.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { withStandingRule } from './standing-rules.ts';
@@ -159,7 +159,7 @@ function rulesOf(service: ApprovalService, input: RequestInput): StoredRules | u
     const next = 'Correct match.where of the rule in approvals.rules.';
     return refuse('rule_invalid', 'A rule of approvals.rules cannot be applied to the call.', rules.problem, next);
   }
-  const rule = rules.at === undefined ? undefined : rules.list[rules.at];
+  const rule = matchedRule(rules);
   const { timeoutMs = input.timeoutMs } = rule ?? {};
   const excluded = { agentTag, ...(requester !== undefined && { requester }) };
   const why = rule && unsatisfiable(ruleAfter(rule, timeoutMs - 1), excluded);
@@ -181,7 +181,7 @@ function newRow(
   now: number,
 ): ApprovalRow {
   const { agentTag, executionId, tool, parameters, reason, validForMs, groupId, toolCallId, requester } = input;
-  const rule = rules?.at === undefined ? undefined : rules.list[rules.at];
+  const rule = matchedRule(rules);
   const { timeoutMs = input.timeoutMs } = rule ?? {};
   const timestamp = new Date(now).toISOString();
   const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;

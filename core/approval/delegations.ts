@@ -1,16 +1,16 @@
 import { v7 as uuid } from 'uuid';
 import { SvcError } from '../errors.ts';
+import { jsonDigest } from '../json.ts';
 import { allRows, type RecordStore } from '../records.ts';
-import { problemText } from '../validate-shape.ts';
+import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import type { PersonTokens } from './person-tokens.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
 import { revokeRow } from './revoke-row.ts';
 import { isSamePerson, personKey } from './rule.ts';
 import type { DelegationRow } from './schema.ts';
 import type { StoreClock } from './store-clock.ts';
+import { untilProblems } from './valid-until.ts';
 
-/** A year. */
-const MAX_VALID_MS = 31_557_600_000;
 const DELEGATION_ID = /^dlg_[0-9a-f-]{36}$/;
 
 /** For `People.delegate`: who delegates, proven by a token or by the program, as a decision is. @experimental */
@@ -21,7 +21,7 @@ export interface NewDelegation {
   readonly from?: SignalPrincipal | undefined;
   /** The id of the person who decides in their place. */
   readonly to: string;
-  /** When it ends, by the store's clock: at most a year from now. */
+  /** When it ends, by the store's clock: at most a year from now. It ends sooner with the token that made it. */
   readonly until: Date;
 }
 
@@ -55,45 +55,36 @@ export class Delegations {
   }
 
   /** Throws `value_invalid` and `token_invalid`. */
-  async create({ token, from, to, until }: NewDelegation): Promise<Delegation> {
-    const problems = [
-      ...(from === undefined ? [] : principalProblems(from, ['from'])),
-      ...principalProblems({ id: to }, []).map(({ text }) => ({ path: ['to'], text })),
-    ];
-    if ((token === undefined) === (from === undefined)) {
-      problems.push({ path: ['from'], text: 'is required, or token in its place' });
-    }
-    if (!(until instanceof Date) || Number.isNaN(until.getTime()))
-      problems.push({ path: ['until'], text: 'is not a date' });
+  async create(delegation: NewDelegation): Promise<Delegation> {
+    const now = await this.#clock.readNow();
+    const problems = delegationProblems(delegation, now);
     if (problems.length > 0) throw invalidDelegation(problems.map(problemText).join(' '));
+    const { token, from, to, until } = delegation;
     const owner = token === undefined ? undefined : await this.#tokens.find(token);
     const { id, groups } = owner?.principal ?? createPrincipal(from ?? { id: '' }, 'signal');
-    const now = await this.#clock.readNow();
     if (isSamePerson(id, to)) throw invalidDelegation('Nobody can delegate to themselves.');
-    if (until.getTime() <= now || until.getTime() > now + MAX_VALID_MS) {
-      throw invalidDelegation('It must end in the future, and within a year.');
-    }
     const row: DelegationRow = {
       delegationId: `dlg_${uuid()}`,
       state: 'active',
-      person: personKey(createPrincipal({ id: to }, 'token')),
+      person: keyOf(createPrincipal({ id: to }, 'token')),
       createdAt: new Date(now),
-      expiresAt: until,
+      expiresAt: owner && owner.expiresAt < until ? owner.expiresAt : until,
       body: { from: id, groups, to, ...(owner && { tokenId: owner.tokenId }) },
     };
     await this.#rows.insert(row);
     return toDelegation(row);
   }
 
-  /** Those who have delegated to a person, oldest first. A delegation ends with the token that made it. */
+  /** Those who have delegated to a person, oldest first. */
   async delegatorsOf(person: Principal): Promise<readonly Pick<Principal, 'id' | 'groups'>[]> {
     const found: Pick<Principal, 'id' | 'groups'>[] = [];
     const now = await this.#clock.readNow();
-    const query = { equals: { state: 'active' as const, person: personKey(person) }, limit: 100 };
+    const query = { equals: { state: 'active' as const, person: keyOf(person) }, limit: 100 };
     for await (const { record } of allRows(this.#rows, 'byPerson', query)) {
       const { from, groups, tokenId } = record.body;
       if (record.expiresAt.getTime() <= now) continue;
-      if (tokenId === undefined || (await this.#tokens.isActive(tokenId))) found.push({ id: from, groups });
+      const token = tokenId === undefined ? undefined : await this.#tokens.get(tokenId);
+      if (tokenId === undefined || (token && token.revokedAt === undefined)) found.push({ id: from, groups });
     }
     return found;
   }
@@ -102,7 +93,9 @@ export class Delegations {
   async *list(): AsyncGenerator<Delegation> {
     for (const state of ['active', 'revoked'] as const) {
       for await (const { record } of allRows(this.#rows, 'byState', { equals: { state }, limit: 500 })) {
-        yield toDelegation(record);
+        const { tokenId } = record.body;
+        const token = tokenId === undefined ? undefined : await this.#tokens.get(tokenId);
+        yield toDelegation(record, token?.revokedAt);
       }
     }
   }
@@ -120,8 +113,32 @@ export class Delegations {
   }
 }
 
-function toDelegation({ delegationId, createdAt, expiresAt, body }: DelegationRow): Delegation {
-  const { from, groups, to, revokedAt } = body;
+const DELEGATION: Shape = {
+  properties: { token: 'string', from: 'any', to: 'string', until: 'any' },
+  required: ['to', 'until'],
+};
+
+function delegationProblems(delegation: NewDelegation, now: number): Problem[] {
+  const problems = shapeProblems(delegation, DELEGATION);
+  if (problems.length > 0) return problems;
+  const { token, from, to, until } = delegation;
+  if ((token === undefined) === (from === undefined)) {
+    problems.push({ path: ['from'], text: 'is required, or token in its place' });
+  }
+  if (from !== undefined) problems.push(...principalProblems(from, ['from']));
+  problems.push(...principalProblems({ id: to }, []).map(({ text }) => ({ path: ['to'], text })));
+  return [...problems, ...untilProblems(until, now)];
+}
+
+/** Of a person: an id may be longer than a key. */
+const keyOf = (person: Principal): string => jsonDigest(personKey(person));
+
+/** `tokenRevokedAt`: when the token that made it was revoked, which ends it too. */
+function toDelegation(
+  { delegationId, createdAt, expiresAt, body }: DelegationRow,
+  tokenRevokedAt?: string,
+): Delegation {
+  const { from, groups, to, revokedAt = tokenRevokedAt } = body;
   return {
     delegationId,
     from,

@@ -141,14 +141,15 @@ export class PersonTokens {
     return (await this.find(token)).principal;
   }
 
-  /** Whether a token was neither revoked nor has expired. */
-  async isActive(tokenId: string): Promise<boolean> {
+  async get(tokenId: string): Promise<PersonToken | undefined> {
     const row = (await this.#rows.get(tokenId))?.record;
-    return row?.state === 'active' && (await this.#clock.readNow()) < row.expiresAt.getTime();
+    return row && toPersonToken(row);
   }
 
-  /** As `verify`, with the id of the token. */
-  async find(token: string): Promise<{ readonly principal: Principal; readonly tokenId: string }> {
+  /** As `verify`, with the id of the token and its end. */
+  async find(
+    token: string,
+  ): Promise<{ readonly principal: Principal; readonly tokenId: string; readonly expiresAt: Date }> {
     const row = hasFormat(token) ? (await this.#rows.get(tokenIdOf(token)))?.record : undefined;
     if (!row || !tokensEqual(row.hash, hashOf(token))) throw invalidToken('It is not a token of this store.');
     if (row.state === 'revoked')
@@ -158,7 +159,8 @@ export class PersonTokens {
       throw invalidToken(`It expired at ${row.expiresAt.toISOString()}.`);
     }
     const { principal: id, groups } = row.body;
-    return { principal: createPrincipal({ id, groups }, 'token'), tokenId: row.tokenId };
+    const { tokenId, expiresAt } = row;
+    return { principal: createPrincipal({ id, groups }, 'token'), tokenId, expiresAt };
   }
 
   /** Every token, by its id; those that were revoked or have expired too. */

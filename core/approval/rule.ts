@@ -88,6 +88,11 @@ export interface Condition {
 
 type Conditions = Readonly<Record<string, Condition>>;
 
+/** The rule that matched, if one did. */
+export function matchedRule(rules: StoredRules | undefined): StoredRule | undefined {
+  return rules?.at === undefined ? undefined : rules.list[rules.at];
+}
+
 /** The rules for a call, or why one of them cannot be applied to it. Undefined without a rule for its tool. */
 export function rulesForCall(
   rules: readonly StoredRule[],
@@ -191,7 +196,8 @@ export interface Excluded {
 /** Why a person may not decide; undefined if they may. `rule`: by `ruleAfter`. */
 export function whyNotAllowed(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
   if (!isVerified(principal) && !rule.unverified) return UNVERIFIED;
-  const why = whyExcluded(rule, excluded, principal) ?? whyExcluded(rule, excluded, authorityOf(principal));
+  const inPlaceOf = principal.for && whyExcluded(rule, excluded, authorityOf(principal));
+  const why = whyExcluded(rule, excluded, principal) ?? inPlaceOf;
   if (why !== undefined) return why;
   if (rolesOf(rule, principal).length > 0) return undefined;
   const roles = rule.approve.map(({ role }) => role).join(', ');
@@ -238,10 +244,8 @@ function whyExcluded(rule: StoredRule, excluded: Excluded, principal: Principal)
 
 /** The indexes of the roles that a person has, or the one in whose place they decide. Nobody knows those of an unverified one. */
 function rolesOf({ approve }: StoredRule, principal: Principal): number[] {
-  const { id, groups } = authorityOf(principal);
-  return approve.flatMap(({ members }, at) =>
-    !isVerified(principal) || isListed(members, { id, groups }) ? [at] : [],
-  );
+  const authority = authorityOf(principal);
+  return approve.flatMap(({ members }, at) => (!isVerified(principal) || isListed(members, authority) ? [at] : []));
 }
 
 /** The person in whose place somebody decides: they themselves, without a delegation. */

@@ -221,7 +221,7 @@ export const standingRules: RecordDefinition<StandingRow> = {
 export interface DelegationRow {
   readonly delegationId: string;
   readonly state: 'active' | 'revoked';
-  /** The key of the person who decides. */
+  /** A digest of the key of the person who decides. */
   readonly person: string;
   readonly createdAt: Date;
   readonly expiresAt: Date;

@@ -15,6 +15,7 @@ import { revokeRow } from './revoke-row.ts';
 import type { ApprovalRow, StandingRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
 import { withDecision } from './state.ts';
+import { untilProblems } from './valid-until.ts';
 
 /*
  * A standing rule approves later calls like one that people approved: of the same agent, tool, definition of the tool and
@@ -22,8 +23,6 @@ import { withDecision } from './state.ts';
  * a crash may lose one, and never adds one.
  */
 
-/** A year. */
-const MAX_VALID_MS = 31_557_600_000;
 const MAX_USES = 10_000;
 const STANDING_ID = /^std_[0-9a-f-]{36}$/;
 
@@ -76,7 +75,8 @@ export async function createStandingRule(
   input: NewStandingRule,
   options: Pick<SignalOptions, 'token' | 'principal'>,
 ): Promise<StandingRule> {
-  const problems = inputProblems(input);
+  const now = await service.clock.readNow();
+  const problems = inputProblems(input, now);
   if (problems.length > 0) throw invalid('value_invalid', problems.map(problemText).join(' '));
   const { requestId, until, uses, atMost = {} } = input;
   const { principal } = await deciderOf(service, options);
@@ -91,10 +91,6 @@ export async function createStandingRule(
   const parameters = { ...effectiveParameters(body) };
   const tooWide = rangeProblems(atMost, parameters);
   if (tooWide.length > 0) throw invalid('value_invalid', tooWide.map(problemText).join(' '));
-  const now = await service.clock.readNow();
-  if (until.getTime() <= now || until.getTime() > now + MAX_VALID_MS) {
-    throw invalid('value_invalid', 'It must end in the future, and within a year.');
-  }
   const standing: StandingRow = {
     standingId: `std_${uuid()}`,
     state: 'active',
@@ -107,12 +103,11 @@ export async function createStandingRule(
   return toStandingRule(standing);
 }
 
-function inputProblems(input: NewStandingRule): Problem[] {
+function inputProblems(input: NewStandingRule, now: number): Problem[] {
   const problems = shapeProblems(input, SHAPE);
   if (problems.length > 0) return problems;
   const { until, uses } = input;
-  if (!(until instanceof Date) || Number.isNaN(until.getTime()))
-    problems.push({ path: ['until'], text: 'is not a date' });
+  problems.push(...untilProblems(until, now));
   if (!Number.isInteger(uses) || uses < 1 || uses > MAX_USES) {
     problems.push({ path: ['uses'], text: `is not a whole number from 1 to ${MAX_USES}` });
   }

@@ -116,6 +116,19 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     assert.ok(records.every((record) => record.groupId === groupId));
   });
 
+  on('a person with an id of 320 characters decides in the place of another, until that is revoked', async (open) => {
+    const [app, other] = await Promise.all([open(), open()]);
+    const to = `${'b'.repeat(307)}@acme.example`;
+    const { delegations } = app.service;
+    const from = { id: 'ann@acme.example', groups: ['finance'] };
+    const until = new Date((await app.service.clock.readNow()) + 3_600_000);
+    const { delegationId } = await delegations.create({ from, to, until });
+    const delegators = () => other.service.delegations.delegatorsOf({ id: to, groups: [], verifiedBy: 'signal' });
+    assert.deepEqual(await delegators(), [from]);
+    await delegations.revoke(delegationId);
+    assert.deepEqual(await delegators(), []);
+  });
+
   on('parameters, changes and results keep the order of their keys', async (open) => {
     const [app, other] = await Promise.all([open(), open()]);
     const handled: string[] = [];

@@ -3,7 +3,7 @@ import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { assertNoAgentDecides } from '../../agent.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { ApprovalsCommand, requiredToken } from '../../approvals/decide.ts';
 import { standingLine } from '../../approvals/standing-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseCount, parseDate } from '../../flag-values.ts';
@@ -39,13 +39,7 @@ export default class ApprovalsAllow extends ApprovalsCommand {
     const uses = parseCount('--uses', this.uses) ?? Number.NaN;
     const until = parseDate('--until', this.until) ?? new Date(Number.NaN);
     const atMost = Object.fromEntries(this.atMost.map(limitOf));
-    const { SVC_TOKEN: token } = process.env;
-    if (token === undefined) {
-      throw new SvcError('usage', 'A standing rule needs SVC_TOKEN: the token of the person who makes it.', {
-        state: 'Later calls need a decision, as before.',
-        next: ['svc people token create <id> --expires 90d    creates one'],
-      });
-    }
+    const token = requiredToken('A standing rule', 'Later calls need a decision, as before.');
     const created = await approvals.allow({ requestId: this.requestId, uses, until, atMost }, { token });
     this.print(standingLine(created, Date.now()));
     this.note(`svc approvals standing revoke ${created.standingId}    ends it`);

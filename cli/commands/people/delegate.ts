@@ -2,9 +2,8 @@ import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { displayText } from '../../../core/display/text.ts';
-import { SvcError } from '../../../core/errors.ts';
 import { assertNoAgentDecides } from '../../agent.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { ApprovalsCommand, requiredToken } from '../../approvals/decide.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseDate } from '../../flag-values.ts';
 
@@ -27,16 +26,11 @@ export default class PeopleDelegate extends ApprovalsCommand {
   async work(_: Approvals, runtime: Runtime): Promise<CommandResult> {
     assertNoAgentDecides(runtime);
     const until = parseDate('--until', this.until) ?? new Date(Number.NaN);
-    const { SVC_TOKEN: token } = process.env;
-    if (token === undefined) {
-      throw new SvcError('usage', 'A delegation needs SVC_TOKEN: the token of the person who delegates.', {
-        state: 'Nothing was delegated.',
-        next: ['svc people token create <id> --expires 90d    creates one'],
-      });
-    }
+    const token = requiredToken('A delegation', 'Nothing was delegated.');
     const { People } = await import('../../../config/sdk/people.ts');
     const created = await new People(async () => runtime).delegate({ token, to: this.to, until });
     this.print(`${displayText(created.to)} decides for ${displayText(created.from)} until ${created.until}.`);
+    if (Date.parse(created.until) < until.getTime()) this.note('Your token ends then, and the delegation with it.');
     this.note(`svc people delegation revoke ${created.delegationId}    ends it`);
     return { data: { ...created } };
   }

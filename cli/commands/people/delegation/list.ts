@@ -4,6 +4,7 @@ import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import type { Delegation } from '../../../../core/approval/delegations.ts';
 import { displayText } from '../../../../core/display/text.ts';
 import { ApprovalsCommand } from '../../../approvals/decide.ts';
+import { endText } from '../../../approvals/end-text.ts';
 import type { CommandResult } from '../../../base.ts';
 
 export default class PeopleDelegationList extends ApprovalsCommand {
@@ -26,6 +27,5 @@ export default class PeopleDelegationList extends ApprovalsCommand {
 }
 
 function delegationLine({ delegationId, from, to, until, revokedAt }: Delegation, now: number): string {
-  const end = `${Date.parse(until) <= now ? 'ended' : 'until'} ${until}`;
-  return `${delegationId}  ${displayText(to)} for ${displayText(from)}  ${revokedAt === undefined ? end : `revoked ${revokedAt}`}`;
+  return `${delegationId}  ${displayText(to)} for ${displayText(from)}  ${endText(until, revokedAt, now)}`;
 }

@@ -4,6 +4,7 @@ import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import type { PersonToken } from '../../../../core/approval/person-tokens.ts';
 import { displayText } from '../../../../core/display/text.ts';
 import { ApprovalsCommand } from '../../../approvals/decide.ts';
+import { endText } from '../../../approvals/end-text.ts';
 import type { CommandResult } from '../../../base.ts';
 
 export default class PeopleTokenList extends ApprovalsCommand {
@@ -26,10 +27,6 @@ export default class PeopleTokenList extends ApprovalsCommand {
 }
 
 function tokenLine({ tokenId, principal, groups, expiresAt, revokedAt }: PersonToken, now: number): string {
-  const state =
-    revokedAt !== undefined
-      ? `revoked ${revokedAt}`
-      : `${Date.parse(expiresAt) <= now ? 'expired' : 'valid until'} ${expiresAt}`;
   const member = groups.length === 0 ? 'no groups' : groups.map((group) => displayText(group)).join(', ');
-  return `${tokenId}  ${displayText(principal)}  ${member}  ${state}`;
+  return `${tokenId}  ${displayText(principal)}  ${member}  ${endText(expiresAt, revokedAt, now)}`;
 }
