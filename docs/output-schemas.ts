@@ -324,7 +324,13 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'approvals approve': decision,
   'approvals reject': decision,
   'approvals watch': object({ event: oneOf('requested', 'decided'), request }),
-  'approvals serve': either(object({ event: { const: 'listening' }, url: text }), result({ event: text, url: text })),
+  'approvals serve': either(
+    object({ event: { const: 'listening' }, url: text }),
+    object({ event: { const: 'waiting' }, ...database, requestId: text, expiresAt: moment }),
+    object({ event: { const: 'migrated' }, ...database, migrations: texts }),
+    object({ event: { const: 'failed' }, ...database, error: failure }),
+    result({ event: text, url: text }),
+  ),
   'approvals export': open(
     { requestId: text, executionId: text, agentTag: text, tool: text, type: text, at: moment },
     { by: text, from: text, as: text, principal, details: { type: 'object' } },

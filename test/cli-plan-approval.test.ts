@@ -1,11 +1,16 @@
 import * as assert from 'node:assert/strict';
-import { svc as svcCommand } from './kit/cli.ts';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { startCli, svc as svcCommand } from './kit/cli.ts';
+import { assertDocumentedOutput } from './kit/json-output.ts';
 import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
-import { assertExit, json, LONG, type Project, project, users, withAge } from './kit/project.ts';
+import { assertExit, json, LONG, type Project, project, tagOf, users, withAge } from './kit/project.ts';
 import { test as declare } from './kit/test.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 const missing = await unavailable();
-const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] } };
+const callbackKey = Buffer.alloc(32, 7).toString('base64');
+const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] }, callbackKey };
 const ASKING = { prd: { approval: { role: 'dba' } } };
 
 /** Declares a test with a project in the environment prd, whose first migration is applied and whose second drops a field. */
@@ -222,3 +227,95 @@ test('svc db migrate: a plan that is too large to be read is run in parts', asyn
   assert.match(assertExit(await shop.svc('db', 'migrate'), 2).stderr, /migration_too_large[\s\S]*--to <tag>/);
   assertExit(await shop.svc('db', 'migrate', '--to', second.replace('.json', '')), 9);
 });
+
+/** Starts a process that applies what is approved, and stops it at the end. */
+async function withRunner(
+  shop: Project,
+  body: (runner: ReturnType<typeof startCli>) => Promise<void>,
+  ...flags: readonly string[]
+): Promise<{ readonly stdout: string; readonly stderr: string }> {
+  const args = ['approvals', 'serve', '--migrate', '--port', '0', ...flags];
+  const runner = startCli(args, shop.root);
+  try {
+    await body(runner);
+    runner.child.kill('SIGTERM');
+    const ended = assertExit(await runner.ended);
+    if (flags.includes('--json')) assertDocumentedOutput(args, ended.stdout);
+    return ended;
+  } finally {
+    runner.child.kill('SIGKILL');
+  }
+}
+
+const requestIn = (stderr: string): string => [...stderr.matchAll(/apr_[0-9a-f-]{36}/g)].at(-1)?.[0] ?? '';
+
+const columnsOf = async ({ query }: PostgresqlTestDatabase): Promise<readonly string[]> =>
+  (
+    (await query(`SELECT column_name FROM information_schema.columns WHERE table_name = 'users'`)) as {
+      column_name: string;
+    }[]
+  )
+    .map(({ column_name }) => column_name)
+    .sort();
+
+test('serve --migrate applies a plan once it is approved, and what needs no approval at once', async (shop, run, database) => {
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
+  const asked = await withRunner(shop, (runner) => runner.untilStderr('main (prd): waiting for approval of'));
+  assert.deepEqual(await columnsOf(database), ['age', 'email', 'id']);
+  const requestId = requestIn(asked.stderr);
+  await withRunner(shop, async (runner) => {
+    await runner.untilStderr(`waiting for approval of ${requestId}`);
+    assertExit(await decide(shop, run, token, 'approve', requestId));
+    await runner.untilStderr('main (prd): applied');
+    assert.deepEqual(await columnsOf(database), ['email', 'id']);
+    shop.schema({ users: { ...users.users, city: 'String' } });
+    assertExit(await shop.svc('db', 'schema', 'generate', '--name', 'third'));
+    await runner.untilStderr(tagOf(shop.files()[2]));
+  });
+  assert.deepEqual(await columnsOf(database), ['city', 'email', 'id']);
+  assert.match(assertExit(await shop.svc('approvals', 'show', requestId)).stdout, /run: done/);
+});
+
+test('serve --migrate reports a rejection and a failure once, and tries again when a file changes', async (shop, run, database) => {
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
+  const { query } = database;
+  await query("INSERT INTO users (email, age) VALUES ('a', 7), ('b', 7)");
+  const second = `svc/database/migrations/main/${shop.files()[1]}`;
+  const failing = { db: 'main', tables: { users: { ...withAge.users, age: { type: 'Integer', unique: true } } } };
+  const { stdout } = await withRunner(
+    shop,
+    async (runner) => {
+      const waiting = async () => json(assertExit(await shop.svc('approvals', 'list', '--json'))).records;
+      await waitUntil(async () => (await waiting()).length > 0, 'no request');
+      const [{ requestId }] = await waiting();
+      assertExit(await decide(shop, run, token, 'reject', requestId));
+      // In its place, one that destroys nothing, and fails because of what is stored.
+      rmSync(join(shop.root, second));
+      shop.schema([failing]);
+      assertExit(await shop.svc('db', 'schema', 'generate', '--name', 'unique'));
+      await waitUntil(() => runner.stdout().includes('data_violates'), 'it never failed');
+      await query("DELETE FROM users WHERE email = 'b'");
+      shop.schema([{ ...failing, tables: { users: { ...failing.tables.users, city: 'String' } } }]);
+      assertExit(await shop.svc('db', 'schema', 'generate', '--name', 'city'));
+      await waitUntil(async () => (await columnsOf(database)).includes('city'), 'it was not applied');
+    },
+    '--json',
+  );
+  const events = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    events.map(({ event, error }) => error?.code ?? event),
+    ['listening', 'waiting', 'approval_rejected', 'data_violates', 'migrated', 'stopped'],
+  );
+});
+
+test(
+  'serve --migrate needs people who approve',
+  async (shop) => {
+    const refused = assertExit(await shop.svc('approvals', 'serve', '--migrate', '--port', '0'), 2).stderr;
+    assert.match(refused, /config_invalid[\s\S]*environments\.prd\.approval/);
+  },
+  {},
+);

@@ -99,7 +99,8 @@ export interface RunningCli {
   readonly ended: Promise<CommandResult>;
   /** Waits until stderr shows the text. */
   untilStderr(text: string): Promise<void>;
-  /** The output to stderr so far. */
+  /** The output so far. */
+  stdout(): string;
   stderr(): string;
 }
 
@@ -111,10 +112,11 @@ export function startCli(args: readonly string[], cwd: string, options: readonly
     env: cleanEnv(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const { ended, stderr } = collectOutput(child);
+  const { ended, stdout, stderr } = collectOutput(child);
   return {
     child,
     ended,
+    stdout,
     stderr,
     untilStderr: (text) =>
       waitUntil(() => {

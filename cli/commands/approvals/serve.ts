@@ -3,8 +3,10 @@ import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
+import type { RunnerEvent } from '../../approvals/plan-runner.ts';
 import { startServer } from '../../approvals/server.ts';
 import type { CommandResult } from '../../base.ts';
+import { errorLines, errorObject } from '../../output.ts';
 
 export default class ApprovalsServe extends ApprovalsCommand {
   static override stopping = 'finishing what was received, then stopping';
@@ -17,6 +19,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
     examples: [
       ['On this machine', 'svc approvals serve'],
       ['In a container', 'svc approvals serve --host 0.0.0.0 --port 8080'],
+      ['Also apply approved migrations, where only this process has the password', 'svc approvals serve --migrate'],
     ],
   });
 
@@ -24,8 +27,14 @@ export default class ApprovalsServe extends ApprovalsCommand {
   port = Option.String('--port', '8787', {
     description: 'The port to listen on. Default: 8787; 0 chooses a free one.',
   });
+  migrate = Option.Boolean('--migrate', false, {
+    description:
+      'Also applies the migrations of all databases, also in a protected environment; what needs approval is requested and waits. The environment needs `approval`.',
+  });
 
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
+    const runner = this.migrate ? await import('../../approvals/plan-runner.ts') : undefined;
+    runner?.assertPlansApproved(runtime);
     const [{ openCallback }, { consumeDecisions, decisionQueue }, { channelRoutes }, runtimes] = await Promise.all([
       import('../../../config/sdk/callback/handler.ts'),
       import('../../../config/sdk/broker-decisions.ts'),
@@ -47,12 +56,39 @@ export default class ApprovalsServe extends ApprovalsCommand {
     const { decisions } = runtime.config.approvals ?? {};
     if (decisions) this.note(`Consuming decisions from the queue ${queue} of the broker "${decisions.broker}"`);
     if (this.json) this.jsonLine({ event: 'listening', url: server.url });
-    await new Promise<void>((stopped) => {
-      if (this.signal.aborted) stopped();
-      else this.signal.addEventListener('abort', () => stopped(), { once: true });
+    const stopped = new Promise<void>((stop) => {
+      if (this.signal.aborted) stop();
+      else this.signal.addEventListener('abort', () => stop(), { once: true });
     });
-    await Promise.all([server.close(), stopDecisions?.()]);
+    const migrating = runner?.runPlans(runtime, this.signal, (event) => this.#report(event, runtime));
+    try {
+      await Promise.race([stopped, migrating?.then(() => stopped)]);
+    } finally {
+      await Promise.all([server.close(), stopDecisions?.()]);
+    }
+    await migrating;
     return { data: { url: server.url, event: 'stopped' } };
+  }
+
+  #report(event: RunnerEvent, { env }: Runtime): void {
+    const label = `${event.database} (${env})`;
+    switch (event.event) {
+      case 'waiting':
+        this.note(`${label}: waiting for approval of ${event.requestId}, which is open until ${event.expiresAt}`);
+        break;
+      case 'migrated':
+        this.note(`${label}: applied ${event.migrations.join(', ')}`);
+        break;
+      case 'failed':
+        this.note(`${label}:`);
+        for (const line of errorLines(this.#completed(event.error), this.context.colors.stderr)) this.note(line);
+    }
+    if (!this.json) return;
+    this.jsonLine(event.event === 'failed' ? { ...event, error: errorObject(this.#completed(event.error)) } : event);
+  }
+
+  #completed(error: SvcError): SvcError {
+    return error.with({ next: error.next.map((action) => this.complete(action)) });
   }
 }
 
