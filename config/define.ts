@@ -86,6 +86,8 @@ export interface ApprovalsConfig {
   readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
   /** Consumes decisions from the queue `svc.approvals.decisions.<product>.<env>` of this broker. Each decision needs the token of its request. */
   readonly decisions?: { readonly broker: string };
+  /** Verifies people by the signed header of a proxy that authenticates them. Needs the package `jose`. */
+  readonly proxy?: ProxyConfig;
   /** By name, who has the role: `group:<name>` and `user:<id>`. */
   readonly roles?: { readonly [role: string]: readonly string[] };
   /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */
@@ -99,6 +101,36 @@ export interface ApprovalsConfig {
     readonly secrets?: { readonly [url: string]: readonly (string | undefined)[] };
   };
 }
+
+/** A proxy in front of the callback that says who is logged in, in a JSON Web Token. @experimental */
+export interface ProxyConfig {
+  /** The header with the token, such as `cf-access-jwt-assertion`. */
+  readonly header: string;
+  /** The URL of its keys, a JSON Web Key Set: https, or http on a loopback address. */
+  readonly jwks: string;
+  readonly issuer: string;
+  /** The token must be for one of these. */
+  readonly audience: string | readonly string[];
+  /** Those with which the proxy signs. */
+  readonly algorithms: readonly ProxyAlgorithm[];
+  /** The claim with the id of the person; default `email`. */
+  readonly id?: string;
+  /** The claim with their groups. Default: none. */
+  readonly groups?: string;
+}
+
+/** Signatures with a key that only the proxy has. @experimental */
+export type ProxyAlgorithm =
+  | 'RS256'
+  | 'RS384'
+  | 'RS512'
+  | 'PS256'
+  | 'PS384'
+  | 'PS512'
+  | 'ES256'
+  | 'ES384'
+  | 'ES512'
+  | 'EdDSA';
 
 /** Who may decide the calls that it matches. @experimental */
 export interface ApprovalRuleConfig {

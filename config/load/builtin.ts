@@ -29,5 +29,8 @@ export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'mo
   },
 };
 
+/** Verifies the tokens of a proxy. */
+export const loadProxyTokens = () => import('../../plugins/people/proxy-tokens.ts');
+
 /** The record store without a configured database. */
 export const loadMemoryStore = () => import('../../plugins/stores/memory.ts');

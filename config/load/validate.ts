@@ -5,7 +5,7 @@ import { APPROVAL_CONDITIONS } from '../../core/migration/plan-approver.ts';
 import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import { pathText } from '../../core/validate-shape.ts';
-import type { Config } from '../define.ts';
+import type { Config, ProxyAlgorithm } from '../define.ts';
 import { compileRules } from './approval-rules.ts';
 import { isApprovalCondition, planApprovalProblems } from './plan-approval.ts';
 
@@ -103,6 +103,42 @@ const callbackBase: Validator = (value, path, problems) => {
   if (why) problems.push(`${path}: ${why}.`);
 };
 
+/** Authorization is where the tokens of people are. */
+const header: Validator = (value, path, problems) => {
+  if (typeof value === 'string' && /^[a-z0-9-]+$/i.test(value) && !/^(authorization|cookie)$/i.test(value)) return;
+  problems.push(`${path}: must be the name of a header other than authorization and cookie.`);
+};
+
+const jwks: Validator = (value, path, problems) => {
+  const why = typeof value === 'string' ? addressProblem(value) : 'is not a URL';
+  if (why) problems.push(`${path}: ${why}.`);
+};
+
+const audience: Validator = (value, path, problems) => {
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (all.length === 0) problems.push(`${path}: is empty.`);
+  for (const one of all) text(one, path, problems);
+};
+
+const ALGORITHMS: Readonly<Record<ProxyAlgorithm, true>> = {
+  RS256: true,
+  RS384: true,
+  RS512: true,
+  PS256: true,
+  PS384: true,
+  PS512: true,
+  ES256: true,
+  ES384: true,
+  ES512: true,
+  EdDSA: true,
+};
+
+const algorithms: Validator = (value, path, problems) => {
+  const isListed = (one: unknown) => typeof one === 'string' && Object.hasOwn(ALGORITHMS, one);
+  if (Array.isArray(value) && value.length > 0 && value.every(isListed)) return;
+  problems.push(`${path}: must be some of ${Object.keys(ALGORITHMS).join(', ')}.`);
+};
+
 const config = object(
   {
     $schema: text,
@@ -128,6 +164,13 @@ const config = object(
       channels,
       decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
+      proxy: object({ header, jwks, issuer: text, audience, algorithms, id: text, groups: text }, [
+        'header',
+        'jwks',
+        'issuer',
+        'audience',
+        'algorithms',
+      ]),
       // What they contain is checked together: rules name roles.
       roles: anything,
       rules: anything,

@@ -7,6 +7,7 @@ import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
 import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalRule } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
+import { type ProxyPeople, proxyPeople } from './proxy-people.ts';
 
 /** The storage and the approval service that the gates and agents of one configuration share. */
 export interface ApprovalRuntime {
@@ -14,6 +15,8 @@ export interface ApprovalRuntime {
   readonly kernel: Kernel;
   readonly service: ApprovalService;
   readonly notices: NoticeSweep;
+  /** Of `approvals.proxy`. */
+  readonly people?: ProxyPeople | undefined;
   readonly owner: StoreOwner;
   close(): Promise<void>;
 }
@@ -43,22 +46,32 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
   const kernel = await runtime.kernel();
   const tag = runtime.config.approvals?.store?.database;
   const backend = tag === undefined ? await memoryBackend(env) : databaseBackend(runtime, tag);
-  const { roles = {}, rules: configured = [] } = runtime.config.approvals ?? {};
+  const { roles = {}, rules: configured = [], proxy } = runtime.config.approvals ?? {};
   const planApproval = runtime.config.environments?.[env]?.approval;
   if (planApproval) kernel.hooks.beforeDecision.tap('svc', refuseChangedPlan);
   const { rules } = compileRules({
     roles,
     rules: planApproval ? [planApprovalRule(planApproval), ...configured] : configured,
   });
+  const people = proxy && proxyPeople(proxy, runtime.root);
   const owner = { product, env, database: tag ?? 'memory' };
   try {
-    const service = await ApprovalService.open({ backend, hooks: kernel.hooks, owner, rules, warn, log });
+    const service = await ApprovalService.open({
+      backend,
+      hooks: kernel.hooks,
+      owner,
+      rules,
+      verifyToken: people?.verify,
+      warn,
+      log,
+    });
     const notices = new NoticeSweep(service);
     return {
       backend,
       kernel,
       service,
       notices,
+      people,
       owner,
       async close() {
         await service.close();

@@ -51,7 +51,10 @@ export interface SignalOptions {
   readonly actor?: string | undefined;
   /** The person who decides, if your program has verified who that is. */
   readonly principal?: SignalPrincipal | undefined;
-  /** A token of `svc people token create`: its owner decides. Not together with `principal`. Throws `token_invalid`. */
+  /**
+   * A token of `svc people token create`, or one of the proxy of `approvals.proxy`: its owner decides. Not together with
+   * `principal`. Throws `token_invalid`.
+   */
   readonly token?: string | undefined;
   /**
    * Decides alone, in place of the votes that the rule requires, if the rule lets the person do so. Needs a reason.
@@ -216,11 +219,11 @@ interface Decider {
 
 /** Throws `token_invalid`: a token that is not valid never counts as none. */
 export async function deciderOf(
-  { personTokens }: ApprovalService,
+  service: ApprovalService,
   { actor, principal, token }: Pick<SignalOptions, 'actor' | 'principal' | 'token'>,
 ): Promise<Decider> {
   if (token !== undefined) {
-    const owner = await personTokens.verify(token);
+    const owner = await service.verifyToken(token);
     return { by: owner.id, principal: owner };
   }
   const by = storableText(actor ?? principal?.id ?? 'unknown');

@@ -11,9 +11,10 @@ import { ensureTableSet, type StorageBackend, type StoreOwner } from './backend.
 import { withReadableBodies } from './damaged-body.ts';
 import { Delegations } from './delegations.ts';
 import { notRunOutcome } from './outcome.ts';
-import { PersonTokens } from './person-tokens.ts';
+import { isPersonToken, PersonTokens } from './person-tokens.ts';
 import type { ApprovalHooks } from './policy.ts';
 import { Presence } from './presence.ts';
+import type { Principal } from './principal.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { isRequestId } from './request.ts';
 import type { StoredRule } from './rule.ts';
@@ -76,6 +77,8 @@ interface ApprovalServiceOptions {
   readonly owner: StoreOwner;
   /** Who may decide, for requests that are created from now on. */
   readonly rules?: readonly StoredRule[];
+  /** Verifies tokens that are not of `svc people token create`. Throws `token_invalid`. */
+  readonly verifyToken?: ((token: string) => Promise<Principal>) | undefined;
   /** Receives failures of taps, channels and background work. Messages contain no parameters. */
   readonly warn?: (message: string) => void;
   /** Receives the lines that handlers log. */
@@ -97,6 +100,8 @@ export class ApprovalService {
   readonly personTokens: PersonTokens;
   readonly delegations: Delegations;
   readonly rules: readonly StoredRule[];
+  /** The owner of a token. Throws `token_invalid`. */
+  readonly verifyToken: (token: string) => Promise<Principal>;
   readonly admission = new Admission();
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
@@ -143,7 +148,8 @@ export class ApprovalService {
     return service;
   }
 
-  private constructor({ backend, hooks, rules = [], warn = () => {}, log = () => {} }: ApprovalServiceOptions) {
+  private constructor(options: ApprovalServiceOptions) {
+    const { backend, hooks, rules = [], verifyToken, warn = () => {}, log = () => {} } = options;
     this.backend = backend;
     this.hooks = hooks;
     this.rules = rules;
@@ -158,6 +164,8 @@ export class ApprovalService {
     this.clock = new StoreClock(() => backend.now());
     this.watcher = new RequestWatcher(backend, this.rows, () => this.clock.prepare());
     this.personTokens = new PersonTokens(backend.records(personTokens), this.clock);
+    this.verifyToken = (token) =>
+      verifyToken && !isPersonToken(token) ? verifyToken(token) : this.personTokens.verify(token);
     this.delegations = new Delegations(backend.records(delegations), this.personTokens, this.clock);
     this.presence = new Presence(backend, {
       now: () => this.clock.now(),

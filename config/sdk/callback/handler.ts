@@ -24,6 +24,8 @@ export interface CallbackContext {
   readonly env: string;
   /** `approvals.callbackKey`. */
   readonly key: string;
+  /** `approvals.proxy.header`. */
+  readonly proxyHeader?: string | undefined;
 }
 
 /** The token proves access to the request, not who used it. */
@@ -105,16 +107,21 @@ async function respond(
   if (body === 'too slow') throw TOO_SLOW;
   if (isForm(request)) return respondToForm(context, row, claims, request, parseForm(body));
   const decision = jsonDecision(request, body);
-  const options = { ...deciderOf(request), override: decision.override };
+  const options = { ...deciderOf(context, request), override: decision.override };
   const result = await decide(approvals, signalFor(requestId, decision), options, row);
   // A vote was accepted; the request is not decided.
   return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
 }
 
-/** Who decides: the owner of a token in `Authorization: Bearer`. Any other authorization is for what is in front of this server. */
-function deciderOf(request: Request): SignalOptions {
-  const [, token = ''] = /^Bearer +(\S+) *$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-  return { actor: ACTOR, ...(isPersonToken(token) && { token }) };
+/**
+ * Who decides: the owner of a token in `Authorization: Bearer`, or whom the header of the proxy names. Any other
+ * authorization is for what is in front of this server.
+ */
+function deciderOf({ proxyHeader }: CallbackContext, { headers }: Request): SignalOptions {
+  const [, bearer = ''] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
+  const proxied = proxyHeader === undefined ? undefined : (headers.get(proxyHeader) ?? undefined);
+  const token = isPersonToken(bearer) ? bearer : proxied;
+  return { actor: ACTOR, ...(token !== undefined && { token }) };
 }
 
 interface Decision {
@@ -172,7 +179,7 @@ async function respondToForm(
     const digest = shortDigest(record.body.digest);
     const more = { digest, view, ...(definition && { description: definition.description }) };
     const unattendedSince = await approvals.presence.unattendedSince(current);
-    const { record: shown } = await recordReveal(approvals, found, deciderOf(request));
+    const { record: shown } = await recordReveal(approvals, found, deciderOf(context, request));
     return page(200, decisionPage({ ...context, request: toApprovalRecord(shown, true, unattendedSince) }, more));
   }
   if (action !== 'approve' && action !== 'reject') throw invalid('The form has no valid action.');
@@ -186,7 +193,7 @@ async function respondToForm(
     ...(changes && { modifiedParams: parseModifiedParams(changes) }),
   };
   const result: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
-    ...deciderOf(request),
+    ...deciderOf(context, request),
     reviewToken: record.body.digest,
   });
   return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));
@@ -239,9 +246,11 @@ function page(status: number, text: string): Response {
   return htmlResponse(status, text, PAGE_HEADERS);
 }
 
-/** Opens the callback of a configuration. Throws `config_invalid` without a callback key. */
+/** Opens the callback of a configuration. Throws `config_invalid` without a callback key, and `driver_missing`. */
 export async function openCallback(runtime: Runtime): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
-  const { service, owner } = await openApprovals(runtime);
-  return callbackHandler({ approvals: service, product: owner.product, env: owner.env, key });
+  const { service, owner, people } = await openApprovals(runtime);
+  const proxyHeader = runtime.config.approvals?.proxy?.header;
+  await people?.open();
+  return callbackHandler({ approvals: service, product: owner.product, env: owner.env, key, proxyHeader });
 }

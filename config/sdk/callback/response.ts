@@ -28,7 +28,7 @@ const STATUS: Readonly<Record<DecisionRefusal, number>> = {
 const UNAVAILABLE: HttpError = {
   status: 503,
   error: 'store_unavailable',
-  message: 'The approval store is not available. The request may not have been decided.',
+  message: 'The approval store, or the keys of the proxy, are not available. The request may not have been decided.',
   headers: { 'retry-after': '5' },
 };
 const INTERNAL: HttpError = {
