@@ -3,10 +3,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Svc } from '../config/sdk/index.ts';
 import { migrate } from '../core/migration/migrate.ts';
+import type { Target } from '../core/migration/target.ts';
 import { bundleScript } from './kit/bundle.ts';
 import { mapConcurrently } from './kit/map-concurrently.ts';
 import { assertFullyMigrated, definedInCode } from './kit/migrations.ts';
 import { LIFTOFF_ONLY } from './kit/node-flags.ts';
+import { freshFolder } from './kit/pglite.ts';
 import { approvalConfig, approve, drops, ground, requestOf } from './kit/plan-approval.ts';
 import { sixEngines } from './kit/six-engines.ts';
 import { test } from './kit/test.ts';
@@ -28,8 +30,23 @@ async function killRun(script: string, dialect: string, url: string, at: number)
   return false;
 }
 
-for (const { name, missing, createDatabase } of sixEngines) {
-  const title = `${name}: after a kill before any call, an approved plan is finished under its one approval`;
+/** The six servers, and the embedded database: one process at a time has it open. */
+const engines = [
+  ...sixEngines.map((engine) => ({ ...engine, title: engine.name, step: engine.name === 'postgresql' ? 1 : EVERY })),
+  { name: 'postgresql', title: 'PGlite', step: 2 * EVERY, missing: undefined, createDatabase: freshFolder },
+];
+
+async function withSvc<T>(dialect: string, url: string, body: (svc: Svc, target: Target) => Promise<T>): Promise<T> {
+  const svc = new Svc({ config: approvalConfig(dialect, url) });
+  try {
+    return await body(svc, (await svc.database.connect({ database: 'main' })).getAdapter());
+  } finally {
+    await svc.close();
+  }
+}
+
+for (const { name, title: engine, step, missing, createDatabase } of engines) {
+  const title = `${engine}: after a kill before any call, an approved plan is finished under its one approval`;
   if (missing !== undefined) {
     test.skip(title, missing);
     continue;
@@ -38,35 +55,35 @@ for (const { name, missing, createDatabase } of sixEngines) {
     title,
     async () => {
       const script = await bundleScript('plan-process.ts');
-      const step = name === 'postgresql' ? 1 : EVERY;
+      const all = [ground, ...drops];
       let isFinished = false;
       const places = function* () {
         for (let at = 1; !isFinished; at += step) yield at;
       };
       const kills = await mapConcurrently(places(), async (at) => {
         const { url, drop } = await createDatabase();
-        const svc = new Svc({ config: approvalConfig(name, url) });
         try {
-          const target = (await svc.database.connect({ database: 'main' })).getAdapter();
-          const all = [ground, ...drops];
-          await migrate(target, [ground].map(definedInCode));
-          const requestId = await requestOf(migrate(target, all.map(definedInCode)));
-          await approve(svc, requestId);
+          const requestId = await withSvc(name, url, async (svc, target) => {
+            await migrate(target, [ground].map(definedInCode));
+            const asked = await requestOf(migrate(target, all.map(definedInCode)));
+            await approve(svc, asked);
+            return asked;
+          });
           const wasKilled = await killRun(script, name, url, at);
           isFinished ||= !wasKilled;
-          await migrate(target, all.map(definedInCode));
-          await assertFullyMigrated(target, all);
-          const { records } = await svc.approvals.list({ executionId: 'migrations of main' });
-          assert.deepEqual(
-            records.map((one) => one.requestId),
-            [requestId],
-          );
-          assert.equal(records[0]?.status, 'approved');
+          await withSvc(name, url, async (svc, target) => {
+            await migrate(target, all.map(definedInCode));
+            await assertFullyMigrated(target, all);
+            const { records } = await svc.approvals.list({ executionId: 'migrations of main' });
+            assert.deepEqual(
+              records.map((one) => [one.requestId, one.status]),
+              [[requestId, 'approved']],
+            );
+          });
           return wasKilled;
         } catch (error) {
           throw new Error(`killed at ${at}: ${error}`, { cause: error });
         } finally {
-          await svc.close();
           await drop();
         }
       });
