@@ -170,6 +170,7 @@ const request = open(
     reason: text,
     timestamp: moment,
     timeout: moment,
+    toolDigest: text,
     status: { enum: APPROVAL_STATUSES },
     run: oneOf('none', 'claimed', 'done', 'unknown'),
     events: list(open({ type: text, at: moment }, { prev: text, state: text, was: text })),
@@ -180,6 +181,7 @@ const request = open(
     override: yes,
     standing: text,
     requester: text,
+    model: text,
     rule: open(
       { version: text, approve: roles, deny: count },
       {

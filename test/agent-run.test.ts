@@ -242,6 +242,7 @@ test('cancel: pending requests are cancelled, running handlers are signalled, an
     assert.equal(aborted, true);
     const [record] = (await listApprovals(host.service, { executionId: run.executionId })).records;
     assert.equal(record!.status, 'cancelled');
+    assert.match(record!.model ?? '', /^scripted\//);
     await expectError(host.decide(request!), 'approval_decided');
     assert.deepEqual(ran, []);
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'cancelled');

@@ -72,6 +72,26 @@ test('a person whom the program vouches for is in the record, the history, the a
     );
   }));
 
+test('the record and the audit say which model asked, for which definition of the tool, under which rule', () =>
+  withGate(
+    { approvals: { roles: { all: ['group:all'] }, rules: [{ approve: [{ role: 'all' }] }] } },
+    async ({ svc, gate }) => {
+      const call = { tool: 'refund', parameters: { orderId: '1', amount: 5 }, model: 'openai/gpt-5' };
+      const { requestId = '' } = await gate.run({ ...call, executionId: 'exe', toolCallId: 'one' }, { waitMs: 0 });
+      const { model, toolDigest, rule } = await svc.approvals.get(requestId);
+      assert.equal(model, 'openai/gpt-5');
+      assert.match(toolDigest, /^t\d+\.[\w-]{43}$/);
+      const entries = [];
+      for await (const entry of svc.approvals.export()) entries.push(entry);
+      const details = entries.find(({ type }) => type === 'requested')?.details;
+      const { parameters, reason, timeout, ...more } = details as Record<string, unknown>;
+      assert.deepEqual(more, { model, toolDigest, rule: rule?.version });
+      for (const model of ['', 7, 'x'.repeat(201)]) {
+        await expectError(gate.run({ ...call, model: model as string }), 'value_invalid');
+      }
+    },
+  ));
+
 test('the actor stays the text of the decision, and without a principal nothing is recorded as verified', () =>
   withGate({}, async ({ svc, refund }) => {
     const named = await refund();

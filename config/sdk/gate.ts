@@ -159,6 +159,7 @@ const CALL_FIELDS: ReadonlySet<string> = new Set([
   'requestId',
   'groupId',
   'requester',
+  'model',
 ]);
 const CALL_SHAPE: Shape = {
   properties: Object.fromEntries([...CALL_FIELDS].map((name) => [name, name === 'tool' ? 'string' : 'any'])),

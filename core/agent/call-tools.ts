@@ -79,7 +79,12 @@ async function callTool(
   }
   let hasRequest = false;
   const { requester } = execution.state;
-  const more = { ...(groupId !== undefined && { groupId }), ...(requester !== undefined && { requester }) };
+  const { provider, model } = agent.definition.model;
+  const more = {
+    ...(groupId !== undefined && { groupId }),
+    ...(requester !== undefined && { requester }),
+    model: `${provider}/${model}`,
+  };
   return agent.gate.call(
     { tool, parameters, executionId: execution.executionId, requestId, ...more },
     {

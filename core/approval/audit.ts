@@ -17,7 +17,10 @@ export interface AuditEntry extends Omit<ApprovalEvent, 'type'> {
   readonly agentTag: string;
   readonly tool: string;
   readonly type: ApprovalEvent['type'] | 'delivered' | 'not_delivered';
-  /** With `requested`: parameters (sensitive ones masked), reason and deadline. With a decision: its reason and changes. */
+  /**
+   * With `requested`: parameters (sensitive ones masked), reason and deadline, the digest of the tool, the version of the rule
+   * and the model. With a decision: its reason and changes.
+   */
   readonly details?: object;
 }
 
@@ -57,12 +60,20 @@ async function* entriesOf(
 ): AsyncGenerator<AuditEntry, ExportedCounts> {
   const { requestId, executionId, agentTag, tool, ...rest } = toApprovalRecord(record);
   const common = { requestId, executionId, agentTag, tool };
-  const { parameters, reason, timeout, decisionReason, modifiedParams } = rest;
+  const { parameters, reason, timeout, decisionReason, modifiedParams, model, toolDigest, rule } = rest;
+  const requested = {
+    parameters,
+    reason,
+    timeout,
+    toolDigest,
+    ...(model !== undefined && { model }),
+    ...(rule && { rule: rule.version }),
+  };
   for (const event of rest.events.slice(before.events)) {
     const isDecision = event.type === 'approved' || event.type === 'rejected' || event.type === 'cancelled';
     const details =
       event.type === 'requested'
-        ? { parameters, reason, timeout }
+        ? requested
         : isDecision && (decisionReason !== undefined || modifiedParams)
           ? {
               ...(decisionReason !== undefined && { reason: decisionReason }),

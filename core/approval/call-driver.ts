@@ -159,6 +159,7 @@ export async function driveCall(
     validForMs: humanInLoop.approvalValidFor,
     ...(call.groupId !== undefined && { groupId: call.groupId }),
     ...(call.requester !== undefined && { requester: call.requester }),
+    ...(call.model !== undefined && { model: call.model }),
     ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy denies the call.' }),
   };
   return drive(await service.admission.run(() => createRequest(service, request)));

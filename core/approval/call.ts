@@ -22,6 +22,8 @@ export interface GateCall {
   readonly groupId?: string | undefined;
   /** The id of the person for whom the call is made: where a rule applies, that person cannot decide it. */
   readonly requester?: string | undefined;
+  /** The model that made the call, for the record, such as `openai/gpt-5`. */
+  readonly model?: string | undefined;
 }
 
 /** Signals and callbacks of a call. @experimental */
@@ -51,14 +53,14 @@ export interface WaitOptions extends CallOptions {
 const MAX_ID_LENGTH = 200;
 
 /** Throws `value_invalid`. */
-export function assertCallIds({ executionId, toolCallId, requestId, groupId, requester }: GateCall): void {
+export function assertCallIds({ executionId, toolCallId, requestId, groupId, requester, model }: GateCall): void {
   if (requester !== undefined && principalProblems({ id: requester }).length > 0) {
     throw new SvcError('value_invalid', 'The requester of the call is invalid.', {
       why: 'It is not the id of a principal.',
       state: 'Nothing ran.',
     });
   }
-  for (const [name, value] of Object.entries({ executionId, toolCallId, groupId })) {
+  for (const [name, value] of Object.entries({ executionId, toolCallId, groupId, model })) {
     if (value === undefined) continue;
     const isText = typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;
     if (isText && storableText(value) === value) continue;

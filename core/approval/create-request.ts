@@ -37,6 +37,8 @@ interface RequestInput extends ValidatedCall {
   readonly groupId?: string;
   /** The id of the person who made the request. */
   readonly requester?: string;
+  /** The model that made the call. */
+  readonly model?: string;
   /** Reason of a policy that denied the call: the request is stored as rejected. */
   readonly denied?: string;
 }
@@ -180,7 +182,7 @@ function newRow(
   waiter: string,
   now: number,
 ): ApprovalRow {
-  const { agentTag, executionId, tool, parameters, reason, validForMs, groupId, toolCallId, requester } = input;
+  const { agentTag, executionId, tool, parameters, reason, validForMs, groupId, toolCallId, requester, model } = input;
   const rule = matchedRule(rules);
   const { timeoutMs = input.timeoutMs } = rule ?? {};
   const timestamp = new Date(now).toISOString();
@@ -206,6 +208,7 @@ function newRow(
       ...(groupId !== undefined && { groupId }),
       ...(toolCallId !== undefined && { toolCallId }),
       ...(requester !== undefined && { requester }),
+      ...(model !== undefined && { model }),
       ...(rules && { rules }),
       waiters: [waiter],
       run: 'none',

@@ -60,9 +60,9 @@ function isAsLeft(row: ApprovalRow): boolean {
 
 /** What a request has from the beginning, in addition to its digest. */
 function originOf({ body, expiresAt, ...row }: ApprovalRow): string {
-  const { digest, timestamp, timeoutMs, validForMs, groupId, requester, rules } = body;
+  const { digest, timestamp, timeoutMs, validForMs, groupId, requester, model, rules } = body;
   const { requestId, agentTag, executionId } = row;
-  const fixed = { digest, timestamp, timeoutMs, validForMs, groupId, requester, rules };
+  const fixed = { digest, timestamp, timeoutMs, validForMs, groupId, requester, model, rules };
   return jsonDigest({ requestId, agentTag, executionId, expiresAt: expiresAt.toISOString(), ...fixed });
 }
 

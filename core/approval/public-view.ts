@@ -43,6 +43,8 @@ export function toApprovalRecord(row: ApprovalRow, reveal = false, unattendedSin
   record.run = run;
   if (groupId !== undefined) record.groupId = groupId;
   if (row.body.requester !== undefined) record.requester = row.body.requester;
+  if (row.body.model !== undefined) record.model = row.body.model;
+  record.toolDigest = row.body.toolDigest;
   if (row.body.rules) addRule(record, row, reveal);
   if (decision) {
     record.decidedAt = decision.at;

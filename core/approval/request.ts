@@ -39,6 +39,10 @@ export interface ApprovalRecord extends ApprovalRequest {
   readonly groupId?: string;
   /** The id of the person who made the request, if the program said. */
   readonly requester?: string;
+  /** The model that made the call, such as `openai/gpt-5`, if the program said. */
+  readonly model?: string;
+  /** Digest of the definition of the tool when the call was made: of its schema, description and settings. */
+  readonly toolDigest: string;
   /** Who must approve; absent if no rule applies, and one decision is enough. */
   readonly rule?: ApprovalRule;
   /** With a rule: the last vote of each person, oldest first. */

@@ -41,6 +41,8 @@ export interface ApprovalBody {
   readonly toolCallId?: string;
   /** The id of the person who made the request, if the program said. */
   readonly requester?: string;
+  /** The model that made the call, if the program said. */
+  readonly model?: string;
   /** The rules of the configuration for the call, as they were when it was made; absent if there were none. */
   readonly rules?: StoredRules;
   /** The last vote of each person, the newest last; with a rule only. */

@@ -516,6 +516,7 @@ function decisionRecord(status: ApprovalRecord['status']): ApprovalRecord {
   const at = request.timestamp;
   return frozenClone({
     ...request,
+    toolDigest: 't2.x',
     status,
     run: 'none',
     decidedAt: at,
