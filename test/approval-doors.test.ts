@@ -1,14 +1,13 @@
 import * as assert from 'node:assert/strict';
 import { approvalHandler, type Svc } from '../config/sdk/index.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
-import { callbackToken } from '../core/approval/token.ts';
 import { isSvcError } from '../core/errors.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { svc as runCommand } from './kit/cli.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
-import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { CALLBACK_KEY, callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 
 // The same rule on every way in: signals, the callback, its page, the broker and the command line.
 
@@ -102,12 +101,6 @@ async function withDoors(body: (doors: Doors) => Promise<void>): Promise<void> {
 
 function doorsOf(svc: Svc, shop: Project, consume: (body: Uint8Array) => Promise<void>): Record<string, Door> {
   const handler = approvalHandler(svc);
-  const claimsOf = async ({ requestId, timeout }: ApprovalRequest) => {
-    const { reviewToken: digest = '' } = await svc.approvals.get(requestId);
-    return { product: 'shop', env: 'dev', requestId, digest, timeout };
-  };
-  const urlOf = async (request: ApprovalRequest) =>
-    `https://shop.example/svc/approvals/${request.requestId}/respond?token=${callbackToken(CALLBACK_KEY, await claimsOf(request))}`;
   const signal =
     (to: Svc['agents'] | Svc['approvals']): Door =>
     async ({ requestId }, { approved, token, amount, reason }) => {
@@ -128,13 +121,13 @@ function doorsOf(svc: Svc, shop: Project, consume: (body: Uint8Array) => Promise
       };
       const decision = { approved, reason, ...(amount !== undefined && { modifiedParams: { amount } }) };
       const body = JSON.stringify(decision);
-      const response = await handler(new Request(await urlOf(request), { method: 'POST', headers, body }));
+      const response = await handler(new Request(await callbackUrlOf(svc, request), { method: 'POST', headers, body }));
       const answer = (await response.json()) as { status?: string; error?: string; missing?: object[] };
       if (answer.error === undefined) assert.equal(response.status, answer.status === 'waiting' ? 202 : 200);
       return { result: answer.error ?? answer.status ?? '', ...(answer.missing && { missing: answer.missing }) };
     },
     async 'the page'(request, { approved, reason = '' }) {
-      const url = await urlOf(request);
+      const url = await callbackUrlOf(svc, request);
       const send = async (fields: Record<string, string>) => {
         const headers = { 'content-type': 'application/x-www-form-urlencoded' };
         const body = new URLSearchParams(fields).toString();
@@ -148,7 +141,7 @@ function doorsOf(svc: Svc, shop: Project, consume: (body: Uint8Array) => Promise
     },
     async broker(request, { approved, reason }) {
       const { requestId } = request;
-      const token = callbackToken(CALLBACK_KEY, await claimsOf(request));
+      const token = new URL(await callbackUrlOf(svc, request)).searchParams.get('token');
       const message = Buffer.from(JSON.stringify({ requestId, token, approved, reason: reason ?? null }));
       return consume(message).then(
         async () => ({ result: (await svc.approvals.get(requestId)).status }),

@@ -1,9 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { approvalHandler, type Svc } from '../config/sdk/index.ts';
+import { approvalHandler } from '../config/sdk/index.ts';
 import type { PersonTokens } from '../core/approval/person-tokens.ts';
 import { personTokens } from '../core/approval/schema.ts';
-import { callbackToken } from '../core/approval/token.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
@@ -18,19 +17,12 @@ import {
   startCall,
 } from './suites/approval-setup.ts';
 import { expectError } from './suites/expect-error.ts';
-import { CALLBACK_KEY, withGate } from './suites/gate-client.ts';
+import { callbackUrlOf, withGate } from './suites/gate-client.ts';
 
 // Who decided: a principal, and what proves its id.
 
 const DAY = 86_400_000;
 const ann = { id: 'ann@acme.example', groups: ['finance'] } as const;
-
-/** Where a webhook would send the decision. */
-async function callbackUrlOf(svc: Svc, requestId: string): Promise<string> {
-  const { reviewToken = '', timeout } = await svc.approvals.get(requestId);
-  const token = callbackToken(CALLBACK_KEY, { product: 'shop', env: 'dev', requestId, digest: reviewToken, timeout });
-  return `https://shop.example/svc/approvals/${requestId}/respond?token=${token}`;
-}
 
 async function withTokens(
   body: (fixture: {
@@ -215,7 +207,7 @@ test('the callback knows who sends a token of a person, and rejects one that is 
       return { status: response.status, body: (await response.json()) as Record<string, unknown> };
     };
     const one = await refund();
-    const url = await callbackUrlOf(svc, one.request.requestId);
+    const url = await callbackUrlOf(svc, one.request);
     assert.deepEqual((await post(url, `Bearer ${token}x`)).body.error, 'token_invalid');
     assert.equal((await svc.approvals.get(one.request.requestId)).status, 'waiting');
     // Without the token of the request, that of a person is not enough.
@@ -225,7 +217,7 @@ test('the callback knows who sends a token of a person, and rejects one that is 
 
     const other = await refund();
     await svc.people.revokeToken(tokenId);
-    const otherUrl = await callbackUrlOf(svc, other.request.requestId);
+    const otherUrl = await callbackUrlOf(svc, other.request);
     assert.equal((await post(otherUrl, `Bearer ${token}`)).status, 401);
     // What a proxy or a mesh adds is not for this server.
     assert.equal((await post(otherUrl, 'Bearer eyJhbGciOiJub25lIn0.e30.')).status, 200);

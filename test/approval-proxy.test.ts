@@ -4,11 +4,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { assertConfig } from '../config/load/validate.ts';
-import { approvalHandler, type Svc } from '../config/sdk/index.ts';
-import { callbackToken } from '../core/approval/token.ts';
+import { approvalHandler } from '../config/sdk/index.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { test } from './kit/test.ts';
-import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 // People whom a proxy has authenticated: a signed header with its keys, issuer and audience. Tokens are made by hand here, not
@@ -94,7 +93,7 @@ async function withProxy(
             ...(token !== undefined && { [HEADER]: token }),
             ...(authorization !== undefined && { authorization }),
           };
-          const url = await callbackUrlOf(gate.svc, request.requestId);
+          const url = await callbackUrlOf(gate.svc, request);
           const response = await handler(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));
           const { status, deciders } = await gate.svc.approvals.get(request.requestId);
           assert.equal(status, response.status === 200 ? 'approved' : 'waiting');
@@ -106,12 +105,6 @@ async function withProxy(
   } finally {
     keyServer.close();
   }
-}
-
-async function callbackUrlOf(svc: Svc, requestId: string): Promise<string> {
-  const { reviewToken: digest = '', timeout } = await svc.approvals.get(requestId, { reveal: true, actor: 'the test' });
-  const token = callbackToken(CALLBACK_KEY, { product: 'shop', env: 'dev', requestId, digest, timeout });
-  return `https://shop.example/svc/approvals/${requestId}/respond?token=${token}`;
 }
 
 const ANN = [200, [{ id: 'ann@acme.example', groups: ['finance'], verifiedBy: 'proxy' }]];
@@ -187,7 +180,7 @@ test('on its page, the person whom the proxy names reads and decides', () =>
   withProxy(async ({ refund, svc, handler }) => {
     const { request } = await refund({ orderId: '1', amount: 5, card: '4242' });
     const { requestId } = request;
-    const url = await callbackUrlOf(svc, requestId);
+    const url = await callbackUrlOf(svc, request);
     const send = async (fields: Record<string, string>, token: string) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded', [HEADER]: token };
       const body = new URLSearchParams(fields).toString();

@@ -2,6 +2,7 @@ import type { ApprovalsConfig, Config } from '../../config/define.ts';
 import type { Gate } from '../../config/sdk/gate.ts';
 import { Svc } from '../../config/sdk/index.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
+import { callbackToken } from '../../core/approval/token.ts';
 
 export const CALLBACK_KEY = 'a key for tests, of thirty-two bytes or more';
 export const WEBHOOK_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
@@ -15,6 +16,13 @@ export interface GateUnderTest {
   refund(
     parameters?: object,
   ): Promise<{ readonly request: ApprovalRequest; readonly outcome: Promise<{ status: string; result: unknown }> }>;
+}
+
+/** Where a webhook would send the decision, to a client with `CALLBACK_KEY`. */
+export async function callbackUrlOf(svc: Svc, { requestId, timeout }: ApprovalRequest): Promise<string> {
+  const { reviewToken: digest = '' } = await svc.approvals.get(requestId, { reveal: true, actor: 'the test' });
+  const token = callbackToken(CALLBACK_KEY, { product: 'shop', env: 'dev', requestId, digest, timeout });
+  return `https://shop.example/svc/approvals/${requestId}/respond?token=${token}`;
 }
 
 interface Setup {
