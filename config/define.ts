@@ -86,8 +86,8 @@ export interface ApprovalsConfig {
   readonly channels?: { readonly [name: string]: { readonly type: string; readonly [option: string]: unknown } };
   /** Consumes decisions from the queue `svc.approvals.decisions.<product>.<env>` of this broker. Each decision needs the token of its request. */
   readonly decisions?: { readonly broker: string };
-  /** Verifies people by the signed header of a proxy that authenticates them. Needs the package `jose`. */
-  readonly proxy?: ProxyConfig;
+  /** Verifies people by the header of a proxy that authenticates them. A signed one needs the package `jose`. */
+  readonly proxy?: ProxyConfig | PlainProxyConfig;
   /** By name, who has the role: `group:<name>` and `user:<id>`. */
   readonly roles?: { readonly [role: string]: readonly string[] };
   /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */
@@ -117,6 +117,18 @@ export interface ProxyConfig {
   readonly id?: string;
   /** The claim with their groups. Default: none. */
   readonly groups?: string;
+}
+
+/** A proxy whose headers are not signed: they count only from its own addresses, and with a secret. @experimental */
+export interface PlainProxyConfig {
+  /** The header with the id of the person, such as `x-forwarded-email`. */
+  readonly header: string;
+  /** The header with their groups, separated by commas. Default: none. */
+  readonly groupsHeader?: string;
+  /** A header that the proxy adds. At least 32 characters. */
+  readonly secret: { readonly header: string; readonly value: string | undefined };
+  /** Addresses of the proxy, or ranges: `10.0.0.7`, `10.1.0.0/16`, `fd00::/8`. */
+  readonly peers: readonly string[];
 }
 
 /** Signatures with a key that only the proxy has. @experimental */

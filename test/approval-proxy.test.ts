@@ -3,10 +3,12 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { startServer } from '../cli/approvals/server.ts';
 import { assertConfig } from '../config/load/validate.ts';
 import { approvalHandler } from '../config/sdk/index.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 import { callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
@@ -212,6 +214,84 @@ test('if the keys cannot be read, nothing is decided, and the caller may try aga
     assert.deepEqual(await decide(jwt(claims(), rsa)), [503, 'store_unavailable']);
   }));
 
+const SECRET = 'a secret of the proxy, of thirty-two characters';
+const plain = {
+  header: 'x-forwarded-email',
+  groupsHeader: 'x-forwarded-groups',
+  secret: { header: 'x-proxy-secret', value: SECRET },
+  peers: ['10.0.0.7', '10.1.0.0/16', 'fd00::/8'],
+};
+const fromProxy = {
+  'x-forwarded-email': 'ann@acme.example',
+  'x-forwarded-groups': 'sales, finance,',
+  'x-proxy-secret': SECRET,
+};
+
+test('plain headers count from the addresses of the proxy, with its secret', () =>
+  withGate(
+    { approvals: { proxy: plain, roles: { finance: ['group:finance'] }, rules: [{ approve: [{ role: 'finance' }] }] } },
+    async ({ svc, refund }) => {
+      let peer: string | undefined;
+      const handler = approvalHandler(svc, { peerOf: () => peer });
+      const decide = async (from: string | undefined, headers: Record<string, string>) => {
+        peer = from;
+        const { request } = await refund();
+        const url = await callbackUrlOf(svc, request);
+        const all = { 'content-type': 'application/json', ...headers };
+        const response = await handler(new Request(url, { method: 'POST', headers: all, body: '{"approved":true}' }));
+        const { deciders, status } = await svc.approvals.get(request.requestId);
+        assert.equal(status, response.status === 200 ? 'approved' : 'waiting');
+        return [response.status, deciders?.[0]?.id];
+      };
+      const { 'x-proxy-secret': _, ...withoutSecret } = fromProxy;
+      const { 'x-forwarded-email': __, ...withoutPerson } = fromProxy;
+      for (const known of ['10.0.0.7', '10.1.200.3', '::ffff:10.0.0.7', '::FFFF:10.1.0.1', 'fd12::1']) {
+        assert.deepEqual(await decide(known, fromProxy), [200, 'ann@acme.example'], known);
+      }
+      for (const stranger of [
+        '10.0.0.8',
+        '10.2.0.1',
+        '::ffff:10.0.0.8',
+        'fe80::1',
+        '127.0.0.1',
+        '',
+        undefined,
+        '10.0.0.7, 1.2.3.4',
+      ]) {
+        assert.deepEqual(await decide(stranger, fromProxy), [401, undefined], String(stranger));
+      }
+      assert.deepEqual(await decide('10.0.0.7', withoutSecret), [401, undefined]);
+      assert.deepEqual(await decide('10.0.0.7', { ...fromProxy, 'x-proxy-secret': `${SECRET}x` }), [401, undefined]);
+      assert.deepEqual(await decide('10.0.0.7', { ...fromProxy, 'x-forwarded-email': '' }), [401, undefined]);
+      // Who says nothing is nobody, and of no role.
+      assert.deepEqual(await decide('10.0.0.7', withoutPerson), [403, undefined]);
+      assert.deepEqual(await decide('10.0.0.7', { ...fromProxy, 'x-forwarded-groups': 'sales' }), [403, undefined]);
+      // What the handler makes of the headers is not for others to make.
+      const { request } = await refund();
+      const forged = Buffer.from('{"id":"ann@acme.example","groups":["finance"]}').toString('base64url');
+      for (const token of [forged, `${forged}.`, `${forged}.${forged}`]) {
+        const payload = { requestId: request.requestId };
+        await expectError(svc.approvals.signal({ signal: 'approve', payload }, { token }), 'token_invalid');
+      }
+    },
+  ));
+
+test('svc approvals serve knows the address that a connection comes from', async () => {
+  const seen: (string | undefined)[] = [];
+  const { url, close } = await startServer({
+    host: '127.0.0.1',
+    port: 0,
+    handler: async (_request, peer) => {
+      seen.push(peer);
+      return new Response('ok');
+    },
+    isReady: async () => undefined,
+  });
+  await (await fetch(`${url}/x`, { headers: { 'x-forwarded-for': '10.0.0.7' } })).text();
+  await close();
+  assert.deepEqual(seen, ['127.0.0.1']);
+});
+
 test('a configuration that would accept a token of anybody is rejected', () => {
   const valid = {
     header: HEADER,
@@ -239,6 +319,13 @@ test('a configuration that would accept a token of anybody is rejected', () => {
     [{ ...valid, header: 'Authorization' }, /header: must be the name of a header other than/],
     [{ ...valid, header: 'x y' }, /header: must be the name of a header/],
     [{ ...valid, groupz: 'teams' }, /groupz: is not a known setting/],
+    [plain, /^none$/],
+    [{ ...plain, peers: [] }, /peers: must be addresses or ranges/],
+    [{ ...plain, peers: ['proxy.internal'] }, /peers: must be addresses or ranges/],
+    [{ ...plain, peers: ['10.0.0.0/33'] }, /peers: must be addresses or ranges/],
+    [{ ...plain, peers: undefined }, /peers: must be addresses or ranges|peers: is missing/],
+    [{ ...plain, secret: { header: 'x', value: 'short' } }, /secret\.value: must have at least 32 characters/],
+    [{ ...plain, secret: { header: 'x', value: undefined } }, /secret\.value: must have at least 32 characters/],
     [{ header: HEADER }, /jwks: is missing.*issuer: is missing.*audience: is missing.*algorithms: is missing/],
   ] as const) {
     assert.match(problemsOf(proxy), why);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { HttpBindings } from '@hono/node-server';
 import { SvcError } from '../../core/errors.ts';
 
 export interface RunningServer {
@@ -12,7 +13,8 @@ export interface RunningServer {
 export interface ServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly handler: (request: Request) => Promise<Response>;
+  /** `peer`: the address that the connection comes from. */
+  readonly handler: (request: Request, peer: string | undefined) => Promise<Response>;
   /** Throws if the store does not respond. */
   readonly isReady: () => Promise<unknown>;
 }
@@ -29,13 +31,13 @@ const MAX_CONNECTIONS = 1_000;
 /** Starts the HTTP server. Throws `port_unavailable`. */
 export async function startServer({ host, port, handler, isReady }: ServerOptions): Promise<RunningServer> {
   const [{ Hono }, { createAdaptorServer }] = await Promise.all([import('hono'), import('@hono/node-server')]);
-  const app = new Hono();
+  const app = new Hono<{ Bindings: HttpBindings }>();
   app.get('/healthz', (context) => context.text('ok\n'));
   const responds = readiness(isReady);
   app.get('/readyz', async (context) =>
     (await responds()) ? context.text('ready\n') : context.text('the store does not respond\n', 503),
   );
-  app.all('*', (context) => handler(context.req.raw));
+  app.all('*', (context) => handler(context.req.raw, context.env.incoming.socket.remoteAddress));
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: TIMEOUTS }) as Server;
   server.maxConnections = MAX_CONNECTIONS;
   server.listen(port, host);

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { LINT_LEVELS } from '../../core/lint/rule.ts';
@@ -139,6 +140,33 @@ const algorithms: Validator = (value, path, problems) => {
   problems.push(`${path}: must be some of ${Object.keys(ALGORITHMS).join(', ')}.`);
 };
 
+const proxySecret: Validator = (value, path, problems) => {
+  if (typeof value !== 'string' || value.length < 32) problems.push(`${path}: must have at least 32 characters.`);
+};
+
+const peers: Validator = (value, path, problems) => {
+  if (Array.isArray(value) && value.length > 0 && value.every(isPeer)) return;
+  problems.push(`${path}: must be addresses or ranges, such as 10.0.0.7 or 10.1.0.0/16.`);
+};
+
+function isPeer(value: unknown): boolean {
+  const [, address = '', prefix = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(String(value)) ?? [];
+  const family = isIP(address);
+  return family !== 0 && Number(prefix) <= (family === 4 ? 32 : 128);
+}
+
+const SIGNED = ['header', 'jwks', 'issuer', 'audience', 'algorithms'];
+const signedProxy = object({ header, jwks, issuer: text, audience, algorithms, id: text, groups: text }, SIGNED);
+const plainProxy = object(
+  { header, groupsHeader: header, secret: object({ header, value: proxySecret }, ['header', 'value']), peers },
+  ['header', 'secret', 'peers'],
+);
+
+const proxy: Validator = (value, path, problems) => {
+  const isPlain = isPlainObject(value) && ('peers' in value || 'secret' in value);
+  (isPlain ? plainProxy : signedProxy)(value, path, problems);
+};
+
 const config = object(
   {
     $schema: text,
@@ -164,13 +192,7 @@ const config = object(
       channels,
       decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
-      proxy: object({ header, jwks, issuer: text, audience, algorithms, id: text, groups: text }, [
-        'header',
-        'jwks',
-        'issuer',
-        'audience',
-        'algorithms',
-      ]),
+      proxy,
       // What they contain is checked together: rules name roles.
       roles: anything,
       rules: anything,

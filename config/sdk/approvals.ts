@@ -34,7 +34,7 @@ import { shortDigest } from '../../core/tool/call-digest.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
-import { errorResponse, openCallback } from './callback/handler.ts';
+import { type CallbackOptions, errorResponse, openCallback } from './callback/handler.ts';
 import { onceSuccessful } from './once-successful.ts';
 
 /** @experimental */
@@ -136,8 +136,8 @@ export class Approvals {
   }
 
   /** Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. */
-  handler(): (request: Request) => Promise<Response> {
-    const open = onceSuccessful(async () => openCallback(await this.#runtime()));
+  handler(options: CallbackOptions = {}): (request: Request) => Promise<Response> {
+    const open = onceSuccessful(async () => openCallback(await this.#runtime(), options));
     return async (request) => {
       let respond: (request: Request) => Promise<Response>;
       try {
@@ -166,6 +166,9 @@ export class Approvals {
  * @example app.all('/svc/*', (c) => approvalHandler(svc)(c.req.raw))
  * @experimental
  */
-export function approvalHandler(svc: { readonly approvals: Approvals }): (request: Request) => Promise<Response> {
-  return svc.approvals.handler();
+export function approvalHandler(
+  svc: { readonly approvals: Approvals },
+  options: CallbackOptions = {},
+): (request: Request) => Promise<Response> {
+  return svc.approvals.handler(options);
 }

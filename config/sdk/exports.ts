@@ -191,5 +191,6 @@ export * from '../define.ts';
 export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
 export type { Agents } from './agents.ts';
 export { type ApprovalDetails, type Approvals, approvalHandler } from './approvals.ts';
+export type { CallbackOptions } from './callback/handler.ts';
 export type { Gate, GateDefinition, GuardDefinition, GuardedCall, GuardedTool, RunOptions } from './gate.ts';
 export type { People } from './people.ts';

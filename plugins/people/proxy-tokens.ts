@@ -42,7 +42,7 @@ export async function openProxyTokens(
   };
   return async (token) => {
     const { payload } = await jose.jwtVerify(token, keyOf, options).catch((error: unknown) => {
-      throw isSvcError(error) ? error : invalidProxyToken('It is forged, expired, or for another audience.');
+      throw isSvcError(error) ? error : invalid('It is forged, expired, or for another audience.');
     });
     return payload;
   };
@@ -69,6 +69,6 @@ function isUnknownKey(error: unknown): boolean {
   return code === 'ERR_JWKS_NO_MATCHING_KEY' || code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS';
 }
 
-export function invalidProxyToken(why: string): SvcError {
+function invalid(why: string): SvcError {
   return new SvcError('token_invalid', 'The token of the proxy is not valid.', { why, state: 'Nothing was decided.' });
 }

@@ -43,11 +43,15 @@ export default class ApprovalsServe extends ApprovalsCommand {
     ]);
     const [{ notices }, routes] = await Promise.all([runtimes.openApprovals(runtime), channelRoutes(runtime)]);
     notices.addFallback(routes);
-    const handler = await openCallback(runtime);
+    const peers = new WeakMap<Request, string>();
+    const handler = await openCallback(runtime, { peerOf: (request) => peers.get(request) });
     const server = await startServer({
       host: this.host,
       port: portOf(this.port),
-      handler,
+      handler(request, peer) {
+        if (peer !== undefined) peers.set(request, peer);
+        return handler(request);
+      },
       isReady: () => approvals.list({ limit: 1 }),
     });
     const queue = decisionQueue(runtime);

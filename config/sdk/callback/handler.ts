@@ -13,6 +13,7 @@ import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import { problemText, type Shape, shapeProblems } from '../../../core/validate-shape.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
+import type { ProxyPeople } from '../proxy-people.ts';
 import { MAX_BODY_BYTES, RateLimit } from './limits.ts';
 import { closedPage, decidedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
@@ -24,8 +25,14 @@ export interface CallbackContext {
   readonly env: string;
   /** `approvals.callbackKey`. */
   readonly key: string;
-  /** `approvals.proxy.header`. */
-  readonly proxyHeader?: string | undefined;
+  /** Of `approvals.proxy`. */
+  readonly people?: ProxyPeople | undefined;
+}
+
+/** @experimental */
+export interface CallbackOptions {
+  /** The address that the connection of a request comes from: `approvals.proxy` with `peers` needs it. */
+  peerOf?(request: Request): string | undefined;
 }
 
 /** The token proves access to the request, not who used it. */
@@ -64,12 +71,16 @@ const NOT_ALLOWED: HttpError = {
 };
 
 /** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
-export function callbackHandler(context: CallbackContext): (request: Request) => Promise<Response> {
+export function callbackHandler(
+  context: CallbackContext,
+  { peerOf }: CallbackOptions = {},
+): (request: Request) => Promise<Response> {
   const perRequest = new RateLimit(MAX_PER_REQUEST);
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
   return async (request) => {
     try {
-      return await respond(context, request, { perRequest, unauthorized });
+      const options = () => deciderOf(context, request, peerOf?.(request));
+      return await respond(context, request, options, { perRequest, unauthorized });
     } catch (error) {
       return errorResponse(request, error);
     }
@@ -85,6 +96,7 @@ export function errorResponse(request: Request, error: unknown): Response {
 async function respond(
   context: CallbackContext,
   request: Request,
+  decider: () => SignalOptions,
   limits: { readonly perRequest: RateLimit; readonly unauthorized: RateLimit },
 ): Promise<Response> {
   const { approvals } = context;
@@ -105,9 +117,9 @@ async function respond(
   const body = await readBody(request, MAX_BODY_BYTES);
   if (body === 'too large') throw TOO_LARGE;
   if (body === 'too slow') throw TOO_SLOW;
-  if (isForm(request)) return respondToForm(context, row, claims, request, parseForm(body));
+  if (isForm(request)) return respondToForm(context, row, claims, decider(), parseForm(body));
   const decision = jsonDecision(request, body);
-  const options = { ...deciderOf(context, request), override: decision.override };
+  const options = { ...decider(), override: decision.override };
   const result = await decide(approvals, signalFor(requestId, decision), options, row);
   // A vote was accepted; the request is not decided.
   return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
@@ -117,10 +129,9 @@ async function respond(
  * Who decides: the owner of a token in `Authorization: Bearer`, or whom the header of the proxy names. Any other
  * authorization is for what is in front of this server.
  */
-function deciderOf({ proxyHeader }: CallbackContext, { headers }: Request): SignalOptions {
+function deciderOf({ people }: CallbackContext, { headers }: Request, peer: string | undefined): SignalOptions {
   const [, bearer = ''] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
-  const proxied = proxyHeader === undefined ? undefined : (headers.get(proxyHeader) ?? undefined);
-  const token = isPersonToken(bearer) ? bearer : proxied;
+  const token = isPersonToken(bearer) ? bearer : people?.tokenOf(headers, peer);
   return { actor: ACTOR, ...(token !== undefined && { token }) };
 }
 
@@ -161,7 +172,7 @@ async function respondToForm(
   context: CallbackContext,
   row: RequestRow,
   claims: TokenClaims,
-  request: Request,
+  decider: SignalOptions,
   fields: URLSearchParams,
 ): Promise<Response> {
   const { approvals, key } = context;
@@ -179,7 +190,7 @@ async function respondToForm(
     const digest = shortDigest(record.body.digest);
     const more = { digest, view, ...(definition && { description: definition.description }) };
     const unattendedSince = await approvals.presence.unattendedSince(current);
-    const { record: shown } = await recordReveal(approvals, found, deciderOf(context, request));
+    const { record: shown } = await recordReveal(approvals, found, decider);
     return page(200, decisionPage({ ...context, request: toApprovalRecord(shown, true, unattendedSince) }, more));
   }
   if (action !== 'approve' && action !== 'reject') throw invalid('The form has no valid action.');
@@ -193,7 +204,7 @@ async function respondToForm(
     ...(changes && { modifiedParams: parseModifiedParams(changes) }),
   };
   const result: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
-    ...deciderOf(context, request),
+    ...decider,
     reviewToken: record.body.digest,
   });
   return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));
@@ -247,10 +258,12 @@ function page(status: number, text: string): Response {
 }
 
 /** Opens the callback of a configuration. Throws `config_invalid` without a callback key, and `driver_missing`. */
-export async function openCallback(runtime: Runtime): Promise<(request: Request) => Promise<Response>> {
+export async function openCallback(
+  runtime: Runtime,
+  options?: CallbackOptions,
+): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
   const { service, owner, people } = await openApprovals(runtime);
-  const proxyHeader = runtime.config.approvals?.proxy?.header;
   await people?.open();
-  return callbackHandler({ approvals: service, product: owner.product, env: owner.env, key, proxyHeader });
+  return callbackHandler({ approvals: service, product: owner.product, env: owner.env, key, people }, options);
 }
