@@ -124,7 +124,7 @@ async function rabbitmq(url: string): Promise<string> {
 type SendFrame = (bytes: Uint8Array, head: number, length: (head: Buffer) => number) => Promise<Buffer>;
 
 /** Long enough for a server on a busy machine, short enough for a port that never replies. */
-const ANSWER_TIMEOUT_MS = 5_000;
+const ANSWER_TIMEOUT_MS = 15_000;
 /** No greeting is longer: a longer one belongs to another protocol. */
 const MAX_FRAME_BYTES = 1_048_576;
 
