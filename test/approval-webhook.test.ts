@@ -95,7 +95,9 @@ test('a reminder and an escalation are webhooks of their own', () =>
         approvals: {
           webhook: { secrets: { [to.url]: [WEBHOOK_SECRET] } },
           roles: { finance: ['group:finance'], heads: ['group:heads'] },
-          rules: [{ approve: [{ role: 'finance' }], remind: '1s', escalate: [{ after: '2s', to: 'heads' }] }],
+          rules: [
+            { approve: [{ role: 'finance' }], remind: '1s', escalate: [{ after: '2s', to: 'heads' }], expires: '1h' },
+          ],
         },
         humanInLoop: { approvalWebhook: to.url, approvalTimeout: 60_000 },
       },

@@ -7,6 +7,7 @@ import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client
 
 const missing = await unavailable();
 const STORE = { store: { database: 'main' } };
+const DAY = 86_400_000;
 
 /** Declares a test with a gate in this process. The command line runs in another process, on the same database. */
 function test(
@@ -63,7 +64,7 @@ test('svc people token: create, decide with SVC_TOKEN, list, revoke', async ({ r
   assert.equal(revoked.status, 0, revoked.stderr);
   const listed = (await shop.svc('people', 'token', 'list')).stdout;
   assert.match(listed, new RegExp(`^${first}  ann@acme\\.example  finance  revoked `, 'm'));
-  assert.match(listed, new RegExp(`^${other.tokenId}  bo  no groups  valid until `, 'm'));
+  assert.match(listed, new RegExp(`^${other.tokenId}  bo  no groups  until `, 'm'));
   const refused = await decide(later.request.requestId, token);
   assert.equal(refused.status, 2, refused.stdout);
   assert.match(refused.stderr, /token_invalid/);
@@ -74,10 +75,10 @@ test(
   'svc people delegate: the vote of another person until it ends, list, revoke',
   async ({ refund, svc }, shop) => {
     const owner = { id: 'ann@acme.example', groups: ['finance'] };
-    const ann = (await svc.people.createToken(owner, { validForMs: 3_600_000 })).token;
+    const ann = (await svc.people.createToken(owner, { validForMs: 2 * DAY })).token;
     const bo = (await svc.people.createToken({ id: 'bo@acme.example' }, { validForMs: 3_600_000 })).token;
     const as = (SVC_TOKEN: string, ...args: string[]) => svcCommand(args, { cwd: shop.root, env: { SVC_TOKEN } });
-    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const tomorrow = new Date(Date.now() + DAY).toISOString().slice(0, 10);
     const delegate = ['people', 'delegate', '--to', 'bo@acme.example', '--until', tomorrow];
 
     const withoutToken = await shop.svc(...delegate);
@@ -101,6 +102,10 @@ test(
 
     const listed = await shop.svc('people', 'delegation', 'list');
     assert.equal(listed.stdout, `${id}  bo@acme.example for ann@acme.example  until ${tomorrow}T00:00:00.000Z\n`);
+    const ends = new Date(Date.now() + 3 * DAY).toISOString().slice(0, 10);
+    const shorter = await as(ann, 'people', 'delegate', '--to', 'cy@acme.example', '--until', ends);
+    assert.match(shorter.stderr, /^Your token ends then, and the delegation with it\.$/m);
+    assert.ok(!shorter.stdout.includes(ends), shorter.stdout);
     const revoked = await shop.svc('people', 'delegation', 'revoke', id);
     assert.equal(revoked.stdout, 'bo@acme.example no longer decides for ann@acme.example.\n');
     assert.match((await shop.svc('people', 'delegation', 'list')).stdout, / revoked \d{4}-/);

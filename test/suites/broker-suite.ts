@@ -717,7 +717,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
               config: { product, plugins: [tested.plugin], brokers: { bus: { type: tested.type, ...options } } },
               approvals: {
                 roles: { finance: ['group:finance'], heads: ['group:heads'] },
-                rules: [{ approve: [{ role: 'finance' }], remind: '1s', escalate }],
+                rules: [{ approve: [{ role: 'finance' }], remind: '1s', escalate, expires: '1h' }],
               },
               humanInLoop: { approvalBroker: { broker: 'bus', event }, approvalTimeout: 60_000 },
             },

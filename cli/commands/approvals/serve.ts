@@ -66,7 +66,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
     });
     const migrating = runner?.runPlans(runtime, this.signal, (event) => this.#report(event, runtime));
     try {
-      await Promise.race([stopped, migrating?.then(() => stopped)]);
+      await Promise.race([stopped, migrating?.then(() => stopped) ?? stopped]);
     } finally {
       await Promise.all([server.close(), stopDecisions?.()]);
     }
