@@ -58,6 +58,20 @@ const REJECTED: Readonly<Record<string, readonly [code: string, message: RegExp]
     }));`,
     /uri is not a setting/,
   ],
+  'an unknown setting of a proxy that a function returns': [
+    `defineConfig(() => ({ // here
+      product: 'shop',
+      approvals: {
+        proxy: {
+          header: 'x-forwarded-email',
+          groupHeader: 'x-forwarded-groups',
+          secret: { header: 'x-proxy-secret', value: process.env.PROXY_SECRET },
+          peers: ['10.0.0.7'],
+        },
+      },
+    }));`,
+    /groupHeader is not a setting/,
+  ],
   'an unknown dialect that a function returns': [
     `defineConfig(() => ({ // here
       product: 'shop',

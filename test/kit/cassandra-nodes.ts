@@ -44,7 +44,7 @@ export class CassandraNode {
   async start(): Promise<void> {
     const args = cassandraArguments({
       ...{ folder: this.#folder, lib: await maven(CASSANDRA, () => undefined), cluster: `svc-${this.#seed}` },
-      ...{ address: this.address, port: 9042, storagePort: 7000, jmxPort: 20_000 + Math.floor(Math.random() * 30_000) },
+      ...{ address: this.address, port: 9042, storagePort: 7000 },
       ...{ seed: this.#seed, jvm: this.#jvm, ringDelayMs: 15_000, datacenter: this.datacenter },
     });
     const log = join(this.#folder, 'log');

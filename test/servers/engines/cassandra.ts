@@ -19,7 +19,6 @@ export interface CassandraNode {
   readonly address: string;
   readonly port: number;
   readonly storagePort: number;
-  readonly jmxPort: number;
   /** The address of the node to join. */
   readonly seed: string;
   /** Flags of the JVM. */
@@ -67,7 +66,6 @@ export function cassandraArguments(node: CassandraNode): readonly string[] {
     ...(node.losesSchemaWhenKilled ? { 'cassandra.test.flush_local_schema_changes': 'false' } : {}),
     // By default, a timer runs every 2 ms, which costs 2 % of a core.
     'cassandra.approximate_time_precision_ms': '20',
-    'cassandra.jmx.local.port': String(node.jmxPort),
     'io.netty.transport.noNative': 'true',
     'jdk.attach.allowAttachSelf': 'true',
   };
@@ -141,7 +139,7 @@ async function start(lib: string, launch: Launch): Promise<string> {
       ringDelayMs: 1,
       losesSchemaWhenKilled: true,
     },
-    ...{ storagePort: await launch.port(7000), jmxPort: await launch.port(7199) },
+    storagePort: await launch.port(7000),
   };
   launch.report(`starting on port ${port}`);
   launch.spawn(localMachine, javaFor(CASSANDRA) ?? 'java', cassandraArguments(node), { cwd: launch.folder });
