@@ -138,8 +138,7 @@ export abstract class SvcCommand extends Command<SvcContext> {
 
   #fail(error: SvcError): number {
     this.#statusLine?.clear();
-    const next = error.code === 'usage' && error.next.length === 0 ? [`svc ${this.path.join(' ')} --help`] : error.next;
-    const completed = error.with({ next: next.map((action) => this.complete(action)) });
+    const completed = this.completed(error);
     if (this.json) this.#printObject(errorObject(completed));
     else for (const line of errorLines(completed, this.context.colors.stderr)) this.context.stderr.write(`${line}\n`);
     return exitStatus(error);
@@ -148,6 +147,12 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** The arguments to repeat when a next step is the same command. Must not include secrets. */
   protected get repeatArgs(): readonly string[] | undefined {
     return undefined;
+  }
+
+  /** The error with its suggested commands complete. */
+  protected completed(error: SvcError): SvcError {
+    const next = error.code === 'usage' && error.next.length === 0 ? [`svc ${this.path.join(' ')} --help`] : error.next;
+    return error.with({ next: next.map((action) => this.complete(action)) });
   }
 
   /**

@@ -63,6 +63,12 @@ function recording(channel = 'chat') {
   return { route, sent, kinds };
 }
 
+/** A route on which only notices do something. */
+const noticeRoute = (channel: string, notify: NonNullable<DeliveryRoute['notify']>): DeliveryRoute => ({
+  ...{ channel, notify },
+  deliver: async () => undefined,
+});
+
 const eventsOf = async (app: ApprovalProcess, request: { readonly requestId: string }) =>
   (await readRow(app, request)).record.body.events.map(({ type, as }) => (as === undefined ? type : `${type} ${as}`));
 
@@ -318,13 +324,9 @@ test('votes that are enough since people were added decide, when they are added 
 test('a channel that fails delays neither the next notice nor other agents', () =>
   abandoned(rulesOf({ remind: [MINUTE, 2 * MINUTE] }), async ({ app, chat, requestId, pass }) => {
     const { sent } = chat;
-    const hanging: DeliveryRoute = {
-      channel: 'pager',
-      deliver: async () => undefined,
-      notify: async (_announcement, _notice, signal) => {
-        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
-      },
-    };
+    const hanging = noticeRoute('pager', async (_announcement, _notice, signal) => {
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    });
     const sweep = new NoticeSweep(app.service);
     sweep.add('payouts', [hanging, chat.route]);
     const sweeps: Promise<unknown>[] = [];
@@ -353,14 +355,10 @@ test('requests of one agent whose channel does not answer leave the other agents
   process.on('warning', onWarning);
   const { route, kinds } = recording();
   let asked = 0;
-  const failing: DeliveryRoute = {
-    channel: 'pager',
-    deliver: async () => undefined,
-    notify: async () => {
-      asked += 1;
-      throw new Error('the pager is off');
-    },
-  };
+  const failing = noticeRoute('pager', async () => {
+    asked += 1;
+    throw new Error('the pager is off');
+  });
   const sweep = new NoticeSweep(app.service);
   const requestOf = async (agentTag: string, routes: readonly DeliveryRoute[]) => {
     const gate = createGate(app, compileTestTools(new Bank().tool()), {
@@ -403,14 +401,10 @@ test('without channels a notice is an event, and its timer ends', () =>
 test('a notice is tried again, and a channel without notify gets the request again', async () => {
   const app = await openApprovalProcess(new MemoryStore(), undefined, rulesOf({ remind: [50] }));
   let attempts = 0;
-  const failing: DeliveryRoute = {
-    channel: 'pager',
-    deliver: async () => undefined,
-    notify: async () => {
-      attempts += 1;
-      if (attempts === 1) throw new Error('the pager is off');
-    },
-  };
+  const failing = noticeRoute('pager', async () => {
+    attempts += 1;
+    if (attempts === 1) throw new Error('the pager is off');
+  });
   let delivered = 0;
   const deliver = async () => {
     delivered += 1;
@@ -444,11 +438,9 @@ else
         const rules = rulesOf({ remind: [300] });
         const app = await openApprovalProcess(connection, undefined, rules);
         const sweep = new NoticeSweep(app.service);
-        const route: DeliveryRoute = {
-          channel: 'chat',
-          deliver: async () => undefined,
-          notify: async (_announcement, { id }) => void (await connection.query(`INSERT INTO sent VALUES ('${id}')`)),
-        };
+        const route = noticeRoute('chat', async (_announcement, { id }) => {
+          await connection.query(`INSERT INTO sent VALUES ('${id}')`);
+        });
         sweep.add('payouts', [route]);
         const sentOf = (requestId: string) =>
           connection.query(`SELECT * FROM sent WHERE notice = '${requestId}_1'`) as Promise<readonly unknown[]>;
@@ -521,11 +513,9 @@ else
       for (let count = 0; count < 5; count += 1)
         apps.push(await openApprovalProcess((await connect()).connection, undefined, rulesOf({ remind: [1_000] })));
       const given = new Map<string, number>();
-      const route: DeliveryRoute = {
-        channel: 'chat',
-        deliver: async () => undefined,
-        notify: async (_announcement, { id }) => void given.set(id, (given.get(id) ?? 0) + 1),
-      };
+      const route = noticeRoute('chat', async (_announcement, { id }) => {
+        given.set(id, (given.get(id) ?? 0) + 1);
+      });
       const [first] = apps as [ApprovalProcess];
       const gate = gateOf(first, new Bank(), [route]);
       const requestIds = Array.from({ length: 40 }, () => newRequestId());

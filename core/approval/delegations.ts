@@ -3,7 +3,7 @@ import { SvcError } from '../errors.ts';
 import { jsonDigest } from '../json.ts';
 import { allRows, type RecordStore } from '../records.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
-import type { PersonTokens } from './person-tokens.ts';
+import type { PersonToken, PersonTokens } from './person-tokens.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
 import { revokeRow } from './revoke-row.ts';
 import { isSamePerson, personKey } from './rule.ts';
@@ -83,7 +83,7 @@ export class Delegations {
     for await (const { record } of allRows(this.#rows, 'byPerson', query)) {
       const { from, groups, tokenId } = record.body;
       if (record.expiresAt.getTime() <= now) continue;
-      const token = tokenId === undefined ? undefined : await this.#tokens.get(tokenId);
+      const token = await this.#tokenOf(record);
       if (tokenId === undefined || (token && token.revokedAt === undefined)) found.push({ id: from, groups });
     }
     return found;
@@ -93,9 +93,7 @@ export class Delegations {
   async *list(): AsyncGenerator<Delegation> {
     for (const state of ['active', 'revoked'] as const) {
       for await (const { record } of allRows(this.#rows, 'byState', { equals: { state }, limit: 500 })) {
-        const { tokenId } = record.body;
-        const token = tokenId === undefined ? undefined : await this.#tokens.get(tokenId);
-        yield toDelegation(record, token?.revokedAt);
+        yield toDelegation(record, (await this.#tokenOf(record))?.revokedAt);
       }
     }
   }
@@ -110,6 +108,11 @@ export class Delegations {
       state: 'Nothing was revoked.',
       next: ['svc people delegation list    lists the delegations'],
     });
+  }
+
+  /** The token that made it, if one did. */
+  async #tokenOf({ body }: DelegationRow): Promise<PersonToken | undefined> {
+    return body.tokenId === undefined ? undefined : this.#tokens.get(body.tokenId);
   }
 }
 

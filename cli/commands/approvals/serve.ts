@@ -85,14 +85,10 @@ export default class ApprovalsServe extends ApprovalsCommand {
         break;
       case 'failed':
         this.note(`${label}:`);
-        for (const line of errorLines(this.#completed(event.error), this.context.colors.stderr)) this.note(line);
+        for (const line of errorLines(this.completed(event.error), this.context.colors.stderr)) this.note(line);
     }
     if (!this.json) return;
-    this.jsonLine(event.event === 'failed' ? { ...event, error: errorObject(this.#completed(event.error)) } : event);
-  }
-
-  #completed(error: SvcError): SvcError {
-    return error.with({ next: error.next.map((action) => this.complete(action)) });
+    this.jsonLine(event.event === 'failed' ? { ...event, error: errorObject(this.completed(event.error)) } : event);
   }
 }
 

@@ -79,8 +79,8 @@ export function callbackHandler(
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
   return async (request) => {
     try {
-      const options = () => deciderOf(context, request, peerOf?.(request));
-      return await respond(context, request, options, { perRequest, unauthorized });
+      const decider = () => deciderOf(context, request, peerOf?.(request));
+      return await respond(context, request, decider, { perRequest, unauthorized });
     } catch (error) {
       return errorResponse(request, error);
     }
