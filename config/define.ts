@@ -5,6 +5,7 @@
 
 import type { Condition, ReasonRequired } from '../core/approval/rule.ts';
 import type { Plugin } from '../core/kernel.ts';
+import type { KeyOf, ValueAt } from '../core/widened.ts';
 
 /** The contents of `svc.config`. */
 export interface Config {
@@ -190,15 +191,11 @@ type Checked<T, Shape> = T extends readonly unknown[] | ((...args: never) => unk
   ? T
   : T extends object
     ? {
-        [K in keyof T]: K extends KeyOfAny<Shape>
-          ? Checked<T[K], Extract<ValueOfAny<Shape, K>, object>>
+        [K in keyof T]: K extends KeyOf<Shape>
+          ? Checked<T[K], Extract<ValueAt<Shape, K>, object>>
           : `${K & string} is not a setting`;
       }
     : T;
-
-/** The properties that any member of the union has. */
-type KeyOfAny<Union> = Union extends unknown ? keyof Union : never;
-type ValueOfAny<Union, K> = Union extends unknown ? (K extends keyof Union ? Union[K] : never) : never;
 
 type CheckedFunction<T> = (context: ConfigContext) => Checked<T, Config> | Promise<Checked<T, Config>>;
 

@@ -29,5 +29,5 @@ type AssumedLiterals<Given, Expected> = Json extends Expected
 type ObjectOf<T> = Exclude<T, string | readonly unknown[]>;
 
 // Both distribute over a union, whose own keys are only those that all members share.
-type KeyOf<T> = T extends unknown ? keyof T : never;
-type ValueAt<T, Key extends PropertyKey> = T extends unknown ? (Key extends keyof T ? T[Key] : never) : never;
+export type KeyOf<T> = T extends unknown ? keyof T : never;
+export type ValueAt<T, Key extends PropertyKey> = T extends unknown ? (Key extends keyof T ? T[Key] : never) : never;

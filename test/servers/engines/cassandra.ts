@@ -128,18 +128,16 @@ async function start(lib: string, launch: Launch): Promise<string> {
   const address = '127.0.0.1';
   const port = await launch.port(9042);
   const node = {
-    ...{
-      folder: launch.folder,
-      lib,
-      cluster: 'svc-test',
-      address,
-      port,
-      seed: address,
-      jvm: shortLivedJvm('1g'),
-      ringDelayMs: 1,
-      losesSchemaWhenKilled: true,
-    },
+    folder: launch.folder,
+    lib,
+    cluster: 'svc-test',
+    address,
+    port,
     storagePort: await launch.port(7000),
+    seed: address,
+    jvm: shortLivedJvm('1g'),
+    ringDelayMs: 1,
+    losesSchemaWhenKilled: true,
   };
   launch.report(`starting on port ${port}`);
   launch.spawn(localMachine, javaFor(CASSANDRA) ?? 'java', cassandraArguments(node), { cwd: launch.folder });
