@@ -128,6 +128,16 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/approvals/export.ts'),
   },
   {
+    path: 'approvals seal',
+    summary: 'Signs what is new in the audit',
+    load: () => import('./commands/approvals/seal.ts'),
+  },
+  {
+    path: 'approvals prove',
+    summary: 'Prints a proof of a request and its events',
+    load: () => import('./commands/approvals/prove.ts'),
+  },
+  {
     path: 'approvals verify',
     summary: 'Checks that no stored event was changed',
     load: () => import('./commands/approvals/verify.ts'),

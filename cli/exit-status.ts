@@ -71,6 +71,8 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   token_unknown: 2,
   delegation_unknown: 2,
   standing_unknown: 2,
+  seal_missing: 2,
+  seals_needed: 2,
   declined: 3,
   approval_rejected: 3,
   pending: 4,

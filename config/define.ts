@@ -93,6 +93,8 @@ export interface ApprovalsConfig {
   readonly roles?: { readonly [role: string]: readonly string[] };
   /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */
   readonly rules?: readonly ApprovalRuleConfig[];
+  /** Seals the audit, so that `svc approvals verify` finds what is changed in the database. */
+  readonly seals?: SealsConfig;
   readonly webhook?: {
     readonly context?: boolean;
     /**
@@ -100,6 +102,26 @@ export interface ApprovalsConfig {
      * `svc approvals secret <url>` prints.
      */
     readonly secrets?: { readonly [url: string]: readonly (string | undefined)[] };
+  };
+}
+
+/** Signatures over the audit, kept where those who can write to the database cannot change them. @experimental */
+export interface SealsConfig {
+  /**
+   * The private Ed25519 key that signs: PKCS #8 as PEM, or the base64 of its DER on one line. Keep it secret. Not needed
+   * to verify.
+   */
+  readonly key?: string | undefined;
+  /**
+   * Public keys, as `svc approvals seal --public-key` prints them: to verify without the private key, and what an earlier
+   * one has signed.
+   */
+  readonly publicKeys?: readonly string[];
+  /** How often `svc approvals serve` seals, such as `5m`; default `5m`. */
+  readonly every?: string;
+  /** Where seals are kept in addition to the store: one at least. `type` is a registered name; the rest are options. */
+  readonly sinks: {
+    readonly [name: string]: { readonly type: string; readonly [option: string]: unknown };
   };
 }
 

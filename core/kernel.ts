@@ -1,6 +1,7 @@
 import type { ModelFactory } from './agent/model.ts';
 import type { BrokerFactory, ChannelFactory } from './approval/channel.ts';
 import { createApprovalHooks } from './approval/policy.ts';
+import type { SealSinkFactory } from './approval/seal/sink.ts';
 import type { Dialect } from './dialect.ts';
 import type { LintRuleSet } from './lint/rule.ts';
 import { createMigrationHooks } from './migration/target.ts';
@@ -22,6 +23,7 @@ export class Kernel {
   readonly dialects = new Registry<Dialect>('dialect');
   readonly channels = new Registry<ChannelFactory>('channel');
   readonly brokers = new Registry<BrokerFactory>('broker');
+  readonly sealSinks = new Registry<SealSinkFactory>('sink of seals');
   readonly models = new Registry<ModelFactory>('model provider');
   readonly lintRules = new Registry<LintRuleSet>('set of lint rules');
 }

@@ -20,7 +20,7 @@ export interface AppliedPlugin {
   readonly taps: Readonly<Record<string, number>>;
 }
 
-const REGISTRIES = ['dialects', 'channels', 'brokers', 'models', 'lintRules'] as const;
+const REGISTRIES = ['dialects', 'channels', 'brokers', 'sealSinks', 'models', 'lintRules'] as const;
 
 /**
  * Validates and applies a plugin loaded from `from`. Throws `plugin_invalid`, `plugin_version`, or `name_taken` if two

@@ -223,6 +223,14 @@ const help = object(
 );
 
 /** By command. For those that print one object per line: the schema of a line. */
+/** Of a search for what is new in the audit. */
+const sealReport = {
+  last: about(count, 'the number of the last seal of the store'),
+  seals: about(count, 'seals that were made'),
+  requests: about(count, 'requests with new events'),
+  events: about(count, 'new events'),
+};
+
 const OUTPUTS: Readonly<Record<string, Schema>> = {
   init: result({ created: texts, existing: texts }, { product: text, env: text }),
   link: result({ product: text, env: text, file: text }),
@@ -331,6 +339,8 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
     object({ event: { const: 'waiting' }, ...database, requestId: text, expiresAt: moment }),
     object({ event: { const: 'migrated' }, ...database, migrations: texts }),
     object({ event: { const: 'failed' }, ...database, error: failure }),
+    object({ event: { const: 'sealed' }, ...sealReport }),
+    object({ event: { const: 'seal_failed' }, error: failure }),
     result({ event: text, url: text }),
   ),
   'approvals export': open(
@@ -342,7 +352,33 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'people token create': openResult({ ...personToken, token: text }),
   'people token list': openResult({ tokens: list(open(personToken, { revokedAt: moment })) }),
   'people token revoke': openResult({ ...personToken, revokedAt: moment }),
-  'approvals verify': openResult({ checked: count, broken: list(open({ requestId: text, problems: texts })) }),
+  'approvals seal': either(result(sealReport), result({ id: text, publicKey: text })),
+  'approvals prove': openResult(
+    {
+      proof: { const: 1 },
+      request: { type: 'object' },
+      events: list({ type: 'object' }),
+      sealed: { type: 'object' },
+      path: list({ type: 'array' }),
+      seal: { type: 'object' },
+    },
+    { call: { type: 'object' } },
+  ),
+  'approvals verify': either(
+    openResult(
+      { checked: count, broken: list(open({ requestId: text, problems: texts })) },
+      {
+        seals: open(
+          { from: text, seals: count, last: count, removed: count, unsealed: count, problems: texts },
+          { sealedAt: moment },
+        ),
+      },
+    ),
+    openResult(
+      { requestId: text, product: text, env: text, seal: count, sealedAt: moment, events: list({ type: 'object' }) },
+      { call: { type: 'object' } },
+    ),
+  ),
   'approvals allow': openResult(standingRule),
   'approvals standing list': openResult({ standingRules: list(open(standingRule, { revokedAt: moment })) }),
   'approvals standing revoke': openResult({ ...standingRule, revokedAt: moment }),

@@ -8,7 +8,7 @@ import { DeliveryFailed } from '../core/approval/channel.ts';
 import { listApprovals } from '../core/approval/list-approvals.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { newRequestId } from '../core/approval/request.ts';
-import type { ApprovalRow } from '../core/approval/schema.ts';
+import { type ApprovalRow, approvals } from '../core/approval/schema.ts';
 import { ApprovalService } from '../core/approval/service.ts';
 import { SvcError } from '../core/errors.ts';
 import { Kernel } from '../core/kernel.ts';
@@ -515,7 +515,7 @@ test('whatever is stored in place of an approved request, the list, its details 
     await outcome;
     const { record, version } = await readRow(app, request);
     const damaged = { ...record, body: damage(record.body) as ApprovalRow['body'] };
-    assert.equal(await app.service.rows.replace(record.requestId, version, damaged), 'replaced');
+    assert.equal(await app.service.backend.records(approvals).replace(record.requestId, version, damaged), 'replaced');
     const found = (await readRow(app, request)).record;
     assert.deepEqual([found.body.tool, found.body.run], ['(damaged)', 'unknown'], damage.toString());
   }

@@ -4,7 +4,7 @@ import type { BuiltinDialect } from '../define.ts';
 type Builtins = Readonly<Record<string, () => Promise<{ readonly default: unknown }>>>;
 
 /** Plugins that need no configuration; each is loaded when one of its names is used. */
-export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'models', Builtins>> = {
+export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'sealSinks' | 'models', Builtins>> = {
   dialects: {
     cassandra: () => import('../../plugins/dialects/cassandra/dialect.ts'),
     dynamodb: () => import('../../plugins/dialects/dynamodb/dialect.ts'),
@@ -20,6 +20,10 @@ export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'mo
   },
   brokers: {
     rabbitmq: () => import('../../plugins/brokers/rabbitmq/broker.ts'),
+  },
+  sealSinks: {
+    file: () => import('../../plugins/sinks/file.ts'),
+    webhook: () => import('../../plugins/sinks/webhook.ts'),
   },
   models: {
     scripted: () => import('../../plugins/models/scripted.ts'),

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Broker, Channel } from '../../core/approval/channel.ts';
+import type { SealSink } from '../../core/approval/seal/sink.ts';
 import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { Kernel } from '../../core/kernel.ts';
@@ -52,6 +53,8 @@ export interface Runtime {
   broker(name: string): Promise<Broker>;
   /** Creates the channel with this name in `approvals.channels`. Throws `name_unknown`. */
   channel(name: string): Promise<Channel>;
+  /** Creates the sink with this name in `approvals.seals.sinks`. Throws `name_unknown`. */
+  sealSink(name: string): Promise<SealSink>;
   /** Closes every open connection and aborts those that are still connecting. */
   close(): Promise<void>;
 }
@@ -218,8 +221,9 @@ function createRuntime(settings: RuntimeSettings): Runtime {
         dialects: databases.map((tag) => database(tag).dialect),
         channels: Object.values(config.approvals?.channels ?? {}).map(({ type }) => type),
         brokers: Object.values(config.brokers ?? {}).map(({ type }) => type),
+        sealSinks: Object.values(config.approvals?.seals?.sinks ?? {}).map(({ type }) => type),
       };
-      for (const registry of ['dialects', 'channels', 'brokers'] as const)
+      for (const registry of ['dialects', 'channels', 'brokers', 'sealSinks'] as const)
         for (const name of new Set(used[registry])) await host.find(registry, name);
       return host.loaded;
     },
@@ -244,6 +248,12 @@ function createRuntime(settings: RuntimeSettings): Runtime {
       const { type, ...options } = entryOf('channel', 'approvals.channels', config.approvals?.channels, name);
       const createChannel = await host.find('channels', type);
       return locatedAt(`approvals.channels.${name}`, () => createChannel(options));
+    },
+    async sealSink(name) {
+      const { seals } = config.approvals ?? {};
+      const { type, ...options } = entryOf('sink', 'approvals.seals.sinks', seals?.sinks, name);
+      const createSink = await host.find('sealSinks', type);
+      return locatedAt(`approvals.seals.sinks.${name}`, () => createSink({ root, ...options }));
     },
     async close() {
       await Promise.all([...approvers].map((approver) => approver.close()));

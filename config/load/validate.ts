@@ -7,7 +7,7 @@ import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import { pathText } from '../../core/validate-shape.ts';
 import type { Config, ProxyAlgorithm } from '../define.ts';
-import { compileRules } from './approval-rules.ts';
+import { compileRules, NOT_A_DURATION, parseDuration } from './approval-rules.ts';
 import { isApprovalCondition, planApprovalProblems } from './plan-approval.ts';
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
@@ -167,6 +167,25 @@ const proxy: Validator = (value, path, problems) => {
   (isPlain ? plainProxy : signedProxy)(value, path, problems);
 };
 
+const every: Validator = (value, path, problems) => {
+  if (typeof value !== 'string' || parseDuration(value) === undefined) problems.push(`${path}: ${NOT_A_DURATION}.`);
+};
+
+const publicKeys: Validator = (value, path, problems) => {
+  if (!Array.isArray(value)) problems.push(`${path}: must be an array of keys, not ${describeKind(value)}.`);
+  else for (const [index, key] of value.entries()) text(key, `${path}[${index}]`, problems);
+};
+
+const sinks: Validator = (value, path, problems) => {
+  map(object({ type: text }, ['type'], 'open'))(value, path, problems);
+  if (isPlainObject(value) && Object.keys(value).length === 0)
+    problems.push(
+      `${path}: must have a sink, because a person who can write to the store could remove its last seals.`,
+    );
+};
+
+const seals = object({ key: optionalText, publicKeys, every, sinks }, ['sinks']);
+
 const config = object(
   {
     $schema: text,
@@ -193,6 +212,7 @@ const config = object(
       decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
       proxy,
+      seals,
       // What they contain is checked together: rules name roles.
       roles: anything,
       rules: anything,

@@ -20,6 +20,9 @@ import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/app
 import { hasSensitiveParameters, toApprovalRecord } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { type RevealOptions, recordReveal } from '../../core/approval/reveal.ts';
+import type { AuditProof } from '../../core/approval/seal/proof.ts';
+import { proveRequest } from '../../core/approval/seal/prove.ts';
+import type { SealReport } from '../../core/approval/seal/sealer.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
 import {
   createStandingRule,
@@ -36,6 +39,7 @@ import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
 import { type CallbackOptions, errorResponse, openCallback } from './callback/handler.ts';
 import { onceSuccessful } from './once-successful.ts';
+import { openSealer, type SealOptions, sealerForRemoval, sealSource } from './seals.ts';
 
 /** @experimental */
 export interface ApprovalDetails extends ApprovalRecord {
@@ -52,6 +56,7 @@ export interface ApprovalDetails extends ApprovalRecord {
 /** The requests of all agents in the store, whichever process created them. @experimental */
 export class Approvals {
   readonly #runtime: () => Promise<Runtime>;
+  readonly #sealer = onceSuccessful(async () => openSealer(await this.#runtime()));
 
   constructor(runtime: () => Promise<Runtime>) {
     this.#runtime = runtime;
@@ -73,12 +78,7 @@ export class Approvals {
     const service = await this.#service();
     const found = await service.getExpiringIfDue(requestId);
     const row = found && reveal ? await recordReveal(service, found, reader) : found;
-    if (!row) {
-      throw new SvcError('approval_unknown', 'No request has this id.', {
-        next: ['svc approvals list    lists the waiting requests'],
-        details: { requestId },
-      });
-    }
+    if (!row) throw unknownRequestError(requestId);
     const { body } = row.record;
     const definition = await service.getToolDefinition(body.toolDigest);
     const deliveries: DeliveryAttempt[] = [];
@@ -122,17 +122,52 @@ export class Approvals {
   }
 
   /**
-   * Checks that the stored events of every request fit together and match it, as each has the hash of the one before it.
-   * Finds what was changed by other means than svc, unless the hashes were computed again.
+   * Checks that the stored events of every request fit together and match it, as each has the hash of the one before it,
+   * and that they are those that were sealed, if `approvals.seals` is set or an option names seals or keys. Without seals,
+   * it does not find changes after which all hashes were computed again. Throws `config_invalid` without a public key.
    */
-  async verify(range: { readonly since?: Date; readonly before?: Date } = {}): Promise<AuditCheck> {
-    return verifyAudit(await this.#service(), range);
+  async verify({
+    since,
+    before,
+    ...options
+  }: { readonly since?: Date; readonly before?: Date } & SealOptions = {}): Promise<AuditCheck> {
+    const source = await sealSource(await this.#runtime(), options);
+    const range = { ...(since && { since }), ...(before && { before }) };
+    return verifyAudit(await this.#service(), range, source);
   }
 
-  /** Removes decided requests older than `olderThanMs`, except those of running executions. Returns the count. */
+  /**
+   * Signs what is new in the audit, and gives it to the sinks of `approvals.seals`. `all` looks at every request, and not
+   * only at those that may have new events. Throws `config_invalid`, `audit_broken` and `seal_undelivered`.
+   */
+  async seal(options: { readonly all?: boolean } = {}): Promise<SealReport> {
+    return (await this.#sealer()).seal(options);
+  }
+
+  /**
+   * Proves what was requested and what happened, to everyone with the public key of the seals. Throws `approval_unknown`, and
+   * `seal_missing` for a request that no seal covers yet.
+   */
+  async prove(requestId: string): Promise<AuditProof> {
+    const service = await this.#service();
+    const row = await service.read(requestId);
+    if (!row) throw unknownRequestError(requestId);
+    const proof = await proveRequest(service, row.record);
+    if (proof) return proof;
+    throw new SvcError('seal_missing', 'No seal covers the request yet.', {
+      next: ['svc approvals seal    seals what is new'],
+      details: { requestId },
+    });
+  }
+
+  /**
+   * Removes decided requests older than `olderThanMs`, except those of running executions. Returns the count. Throws
+   * `seals_needed` for a store that is sealed, without `approvals.seals`.
+   */
   async prune(options: { readonly olderThanMs: number }): Promise<number> {
     const service = await this.#service();
-    return pruneApprovals(service, options, isRunningIn(service.backend));
+    const sealer = await sealerForRemoval(await this.#runtime());
+    return pruneApprovals(service, options, isRunningIn(service.backend), sealer);
   }
 
   /** Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. */
@@ -159,6 +194,13 @@ export class Approvals {
   async #service(): Promise<ApprovalService> {
     return (await openApprovals(await this.#runtime())).service;
   }
+}
+
+function unknownRequestError(requestId: string): SvcError {
+  return new SvcError('approval_unknown', 'No request has this id.', {
+    next: ['svc approvals list    lists the waiting requests'],
+    details: { requestId },
+  });
 }
 
 /**

@@ -50,6 +50,11 @@ export type {
 } from '../../core/approval/request.ts';
 export type { RevealOptions } from '../../core/approval/reveal.ts';
 export type { ApprovalRule, Condition, ReasonRequired, RoleCount } from '../../core/approval/rule.ts';
+export type { AuditProof } from '../../core/approval/seal/proof.ts';
+export type { Seal, SealedRequest, SealHeader } from '../../core/approval/seal/seal.ts';
+export type { SealCheck } from '../../core/approval/seal/sealed-audit.ts';
+export type { SealReport } from '../../core/approval/seal/sealer.ts';
+export type { SealSink, SealSinkFactory } from '../../core/approval/seal/sink.ts';
 export type { NewStandingRule, StandingRule } from '../../core/approval/standing-rules.ts';
 export type { SchemaResult } from '../../core/database/automatic.ts';
 export { Database } from '../../core/database/database.ts';
@@ -194,3 +199,4 @@ export { type ApprovalDetails, type Approvals, approvalHandler } from './approva
 export type { CallbackOptions } from './callback/handler.ts';
 export type { Gate, GateDefinition, GuardDefinition, GuardedCall, GuardedTool, RunOptions } from './gate.ts';
 export type { People } from './people.ts';
+export type { SealOptions } from './seals.ts';

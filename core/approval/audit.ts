@@ -6,6 +6,8 @@ import { APPROVAL_STATUSES } from './list-approvals.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
+import { type SealCheck, SealedAudit, type SealSource } from './seal/sealed-audit.ts';
+import type { Sealer } from './seal/sealer.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import { hasLapsed } from './state.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -103,13 +105,23 @@ export interface AuditCheck {
   /** How many requests were read. */
   readonly checked: number;
   readonly broken: readonly AuditProblem[];
+  /** Absent if the store is not compared with seals. */
+  readonly seals?: SealCheck;
 }
 
-/** Checks the events of every request. */
+interface AuditRange {
+  readonly since?: Date;
+  readonly before?: Date;
+}
+
+/** Checks the events of every request, and compares them with seals. */
 export async function verifyAudit(
   service: ApprovalService,
-  { since, before }: { readonly since?: Date; readonly before?: Date } = {},
+  { since, before }: AuditRange = {},
+  source?: SealSource,
 ): Promise<AuditCheck> {
+  // Before the requests: what is sealed then is in the store later.
+  const sealed = source && (await SealedAudit.read(source));
   const broken: AuditProblem[] = [];
   const checked = new Set<string>();
   for await (const { record } of allRequests(service, since, before)) {
@@ -117,10 +129,22 @@ export async function verifyAudit(
     // One that is decided in the meantime appears again under its new status.
     if (checked.has(requestId)) continue;
     checked.add(requestId);
-    const problems = chainProblems(record);
+    const problems = [...chainProblems(record), ...(sealed?.problemsOf(record) ?? [])];
     if (problems.length > 0) broken.push({ requestId, problems });
   }
-  return { checked: checked.size, broken };
+  if (sealed) {
+    const { from = '', to = '~' } = idRange('apr', since, before);
+    const missing = sealed.missing().filter((requestId) => requestId >= from && requestId <= to);
+    // `prune` may have sealed a removal in the meantime.
+    const later = missing.length > 0 ? await SealedAudit.read(source) : sealed;
+    for (const requestId of missing) {
+      if (later.wasRemoved(requestId) || (await service.read(requestId))) continue;
+      broken.push({ requestId, problems: ['The request was removed, and not by svc approvals prune.'] });
+    }
+  }
+  // By the time of their creation, so that the first one comes first.
+  broken.sort((one, other) => (one.requestId < other.requestId ? -1 : 1));
+  return { checked: checked.size, broken, ...(sealed && { seals: sealed.check }) };
 }
 
 /** The delivery attempts of a request, oldest first. */
@@ -131,6 +155,9 @@ export async function* deliveriesOf(service: ApprovalService, requestId: string)
   }
 }
 
+/** A seal says of this many requests at most that they are removed. */
+const PRUNED_AT_ONCE = 500;
+
 /**
  * Removes ended requests that were created more than `olderThanMs` ago, with their deliveries. Returns how many.
  * Keeps requests of running executions: without its request, a repeated call would be requested, and run, again.
@@ -139,18 +166,30 @@ export async function pruneApprovals(
   service: ApprovalService,
   { olderThanMs }: { readonly olderThanMs: number },
   isRunning: (executionId: string) => Promise<boolean>,
+  sealer?: Pick<Sealer, 'sealRemoval'>,
 ): Promise<number> {
   const before = await pruneCutoff(service.clock, olderThanMs);
   const now = await service.clock.now();
   let removed = 0;
+  const removeAll = async (rows: readonly RequestRow[]) => {
+    await sealer?.sealRemoval(rows);
+    for (const row of rows) {
+      if ((await service.rows.remove(row.record.requestId, row.version)) !== 'removed') continue;
+      removed += 1;
+      await removeRelatedRows(service, row);
+    }
+  };
+  let batch: RequestRow[] = [];
   for await (const row of allRequests(service, undefined, before)) {
     const { record } = row;
     if (isOpen(row) && !hasLapsed(record, now) && !(await isForgotten(service, record))) continue;
     if (await isRunning(record.executionId)) continue;
-    if ((await service.rows.remove(record.requestId, row.version)) !== 'removed') continue;
-    removed += 1;
-    await removeRelatedRows(service, row);
+    batch.push(row);
+    if (batch.length < PRUNED_AT_ONCE) continue;
+    await removeAll(batch);
+    batch = [];
   }
+  if (batch.length > 0) await removeAll(batch);
   await service.presence.prune(before);
   return removed;
 }

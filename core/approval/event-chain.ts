@@ -24,6 +24,12 @@ export function withEvent(before: ApprovalRow, after: ApprovalRow, event: Approv
   return { ...after, body: { ...after.body, events: [...events, linked], head: jsonDigest(linked) } };
 }
 
+/** The hash of the last event, or of the request without one, computed from what is stored. */
+export function headOf(row: ApprovalRow, count = row.body.events.length): string {
+  const last = row.body.events[count - 1];
+  return last ? jsonDigest(last) : originOf(row);
+}
+
 /** What is wrong with the events of a request, oldest first. Nothing is quoted from it. */
 export function chainProblems(row: ApprovalRow): string[] {
   const { body } = row;
@@ -35,17 +41,15 @@ export function chainProblems(row: ApprovalRow): string[] {
   const firstLinked = events.findIndex(({ prev }) => prev !== undefined);
   for (const [index, { prev, was, type, at }] of events.entries()) {
     if (firstLinked < 0 ? body.head === undefined : index < firstLinked) continue;
-    const before = events[index - 1];
     const name = `event ${index + 1} (${type}, ${at})`;
-    if (prev !== (before ? jsonDigest(before) : originOf(row))) {
+    if (prev !== headOf(row, index)) {
       problems.push(`Before ${name}, an event or the request was changed, or an event was removed, added or moved.`);
     }
     if (was !== undefined) problems.push(`Before ${name}, the status, votes, decision or result was changed.`);
   }
-  const last = events.at(-1);
-  const head = last ? jsonDigest(last) : originOf(row);
   const isEarlier = firstLinked < 0 && body.head === undefined;
-  if (!isEarlier && body.head !== head) problems.push('After the last event, events or the request were changed.');
+  if (!isEarlier && body.head !== headOf(row))
+    problems.push('After the last event, events or the request were changed.');
   if (!isAsLeft(row)) problems.push('After the last event, the status, votes, decision or result was changed.');
   return problems;
 }
@@ -58,12 +62,15 @@ function isAsLeft(row: ApprovalRow): boolean {
   return status === 'waiting' && body.run === 'none' && !body.votes && !body.decision && !body.outcome;
 }
 
-/** What a request has from the beginning, in addition to its digest. */
-function originOf({ body, expiresAt, ...row }: ApprovalRow): string {
+/** The hash that the first event has as `prev`. */
+const originOf = (row: ApprovalRow): string => jsonDigest(originFields(row));
+
+/** What a request has from the beginning: the digest of the call, and what that does not cover. */
+export function originFields({ body, expiresAt, ...row }: ApprovalRow) {
   const { digest, timestamp, timeoutMs, validForMs, groupId, requester, model, rules } = body;
   const { requestId, agentTag, executionId } = row;
   const fixed = { digest, timestamp, timeoutMs, validForMs, groupId, requester, model, rules };
-  return jsonDigest({ requestId, agentTag, executionId, expiresAt: expiresAt.toISOString(), ...fixed });
+  return { requestId, agentTag, executionId, expiresAt: expiresAt.toISOString(), ...fixed };
 }
 
 /** What events change. Not the processes that wait, nor the signs of life of the one that runs the tool. */

@@ -166,10 +166,16 @@ export function idRange(
   };
 }
 
-/** The smallest possible id of a moment. */
-function minIdAt(kind: 'apr' | 'exe', moment: number): string {
+/** The smallest possible id of a moment, in milliseconds since 1970. */
+export function minIdAt(kind: 'apr' | 'exe', moment: number): string {
   const time = Math.max(0, moment).toString(16).padStart(12, '0');
   return `${kind}_${time.slice(0, 8)}-${time.slice(8)}`;
+}
+
+/** Whether a request was created, at `timestamp` (ISO 8601), within `marginMs` of the time that its id has. */
+export function createdNear(requestId: string, timestamp: string, marginMs: number): boolean {
+  const [, high = '', low = ''] = /^apr_([0-9a-f]{8})-([0-9a-f]{4})-/.exec(requestId) ?? [];
+  return Math.abs(Number.parseInt(`${high}${low}`, 16) - Date.parse(timestamp)) <= marginMs;
 }
 
 /** Whether something created at `timestamp` (ISO 8601) is in the range. */

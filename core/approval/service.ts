@@ -37,6 +37,7 @@ import {
   tools,
   waiters,
 } from './schema.ts';
+import { announcingLateEvents } from './seal/announce-late.ts';
 import { withCancellation, withClosure, withExpiry } from './state.ts';
 import { StoreClock } from './store-clock.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
@@ -155,7 +156,7 @@ export class ApprovalService {
     this.rules = rules;
     this.warn = warn;
     this.log = log;
-    this.rows = withReadableBodies(backend.records(approvals));
+    this.rows = announcingLateEvents(withReadableBodies(backend.records(approvals)), backend);
     this.calls = backend.records(calls);
     this.deliveries = backend.records(deliveries);
     this.notices = backend.records(notices);

@@ -85,7 +85,7 @@ export const historyTable: RecordDefinition<HistoryRow> = {
 
 /** A row of `_svc_meta`: the row `meta` describes the history, the others the approvals and executions stored here. */
 export interface MetaRow {
-  readonly id: 'meta' | 'approvals' | 'executions';
+  readonly id: 'meta' | 'approvals' | 'executions' | 'seals';
   readonly version: number;
   readonly product: string;
   readonly database: string;

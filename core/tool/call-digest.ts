@@ -6,7 +6,7 @@ import { MAX_DEPTH } from './safe-json.ts';
 export const MAX_PARAMETERS_BYTES = 256 * 1024;
 
 /** What an approval is bound to: the call, and what else reviewers read about it. Callback tokens bind the deadline. */
-interface BoundCall {
+export interface BoundCall {
   readonly requestId: string;
   readonly executionId: string;
   readonly agentTag: string;
@@ -28,9 +28,13 @@ const TOOL_VERSION = 't2.';
 
 /** The digest that binds an approval to one call. */
 export function callDigest(call: BoundCall): string {
+  return `${CALL_VERSION}${jsonDigest(boundCall(call))}`;
+}
+
+/** What the digest covers, and nothing else. */
+export function boundCall(call: BoundCall): BoundCall {
   const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason } = call;
-  const bound = { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason };
-  return `${CALL_VERSION}${jsonDigest(bound)}`;
+  return { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason };
 }
 
 const SHORT_LENGTH = 8;

@@ -31,6 +31,7 @@ import {
   startCall,
 } from './approval-setup.ts';
 import { expectError } from './expect-error.ts';
+import { sealCase } from './seal-case.ts';
 import { type DeclareCase, suite, type TestFunction } from './suite.ts';
 import type { StoreUnderTest, TestStore } from './test-database.ts';
 import { waitUntil } from './wait-until.ts';
@@ -1243,7 +1244,10 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       ): Promise<void> => {
         const { record, version } = await readRow(app, request);
         const body = change(record.body) as ApprovalRow['body'];
-        assert.equal(await app.service.rows.replace(record.requestId, version, { ...record, body }), 'replaced');
+        assert.equal(
+          await app.service.backend.records(approvals).replace(record.requestId, version, { ...record, body }),
+          'replaced',
+        );
       };
       await damage(empty, () => ({}));
       await damage(partial, (body) => ({ ...body, votes: [null] }));
@@ -1580,6 +1584,11 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
     }
     assert.deepEqual(types, ['requested', 'approved', 'claimed', 'finished']);
   });
+
+  on(
+    'two processes seal the audit at once, and what is changed afterwards is found, also where all hashes fit',
+    async (open) => sealCase(open),
+  );
 
   on('tables of another product or a newer SDK are rejected', async (_open, testStore) => {
     const backend = await testStore.connect();

@@ -4,9 +4,10 @@ import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
 import type { RunnerEvent } from '../../approvals/plan-runner.ts';
+import type { SealEvent } from '../../approvals/regular-seals.ts';
 import { startServer } from '../../approvals/server.ts';
 import type { CommandResult } from '../../base.ts';
-import { errorLines, errorObject } from '../../output.ts';
+import { errorLines, errorObject, plural } from '../../output.ts';
 
 export default class ApprovalsServe extends ApprovalsCommand {
   static override stopping = 'finishing what was received, then stopping';
@@ -15,7 +16,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
   static override usage = Command.Usage({
     description: 'Serves the approval callback over HTTP until it is stopped.',
     details:
-      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. It also consumes decisions from the broker of approvals.decisions, and gives reminders and escalations to approvals.channels if no process of the agent does.',
+      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. It also consumes decisions from the broker of approvals.decisions, gives reminders and escalations to approvals.channels if no process of the agent does, and seals the audit every so often if approvals.seals is set.',
     examples: [
       ['On this machine', 'svc approvals serve'],
       ['In a container', 'svc approvals serve --host 0.0.0.0 --port 8080'],
@@ -35,14 +36,17 @@ export default class ApprovalsServe extends ApprovalsCommand {
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const runner = this.migrate ? await import('../../approvals/plan-runner.ts') : undefined;
     runner?.assertPlansApproved(runtime);
-    const [{ openCallback }, { consumeDecisions, decisionQueue }, { channelRoutes }, runtimes] = await Promise.all([
-      import('../../../config/sdk/callback/handler.ts'),
-      import('../../../config/sdk/broker-decisions.ts'),
-      import('../../../config/sdk/delivery-routes.ts'),
-      import('../../../config/sdk/approval-runtime.ts'),
-    ]);
+    const [{ openCallback }, { consumeDecisions, decisionQueue }, { channelRoutes }, { regularSeals }, runtimes] =
+      await Promise.all([
+        import('../../../config/sdk/callback/handler.ts'),
+        import('../../../config/sdk/broker-decisions.ts'),
+        import('../../../config/sdk/delivery-routes.ts'),
+        import('../../approvals/regular-seals.ts'),
+        import('../../../config/sdk/approval-runtime.ts'),
+      ]);
     const [{ notices }, routes] = await Promise.all([runtimes.openApprovals(runtime), channelRoutes(runtime)]);
     notices.addFallback(routes);
+    const sealing = await regularSeals(runtime);
     const peers = new WeakMap<Request, string>();
     const handler = await openCallback(runtime, { peerOf: (request) => peers.get(request) });
     const server = await startServer({
@@ -64,14 +68,34 @@ export default class ApprovalsServe extends ApprovalsCommand {
       if (this.signal.aborted) stop();
       else this.signal.addEventListener('abort', () => stop(), { once: true });
     });
-    const migrating = runner?.runPlans(runtime, this.signal, (event) => this.#report(event, runtime));
+    const ending = new AbortController();
+    const work = [
+      runner?.runPlans(runtime, this.signal, (event) => this.#report(event, runtime)),
+      sealing?.(ending.signal, (event) => this.#reportSeal(event)),
+    ];
     try {
-      await Promise.race([stopped, migrating?.then(() => stopped) ?? stopped]);
+      // What fails ends the server.
+      await Promise.race([stopped, ...work.map((one) => one?.then(() => stopped) ?? stopped)]);
     } finally {
       await Promise.all([server.close(), stopDecisions?.()]);
+      // After the last decision, so that it is sealed too.
+      ending.abort();
     }
-    await migrating;
+    await Promise.all(work);
     return { data: { url: server.url, event: 'stopped' } };
+  }
+
+  #reportSeal(event: SealEvent): void {
+    if (event.event === 'sealed') {
+      const { last, requests } = event;
+      this.note(`Seal ${last}: ${plural(requests, 'request')} with new events`);
+      if (this.json) this.jsonLine(event);
+      return;
+    }
+    const error = this.completed(event.error);
+    this.note('The audit could not be sealed:');
+    for (const line of errorLines(error, this.context.colors.stderr)) this.note(line);
+    if (this.json) this.jsonLine({ ...event, error: errorObject(error) });
   }
 
   #report(event: RunnerEvent, { env }: Runtime): void {

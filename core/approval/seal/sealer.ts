@@ -1,0 +1,167 @@
+import { allRows, type RecordStore, type Versioned } from '../../records.ts';
+import { headOf } from '../event-chain.ts';
+import { APPROVAL_STATUSES } from '../list-approvals.ts';
+import { minIdAt } from '../request.ts';
+import type { ApprovalRow } from '../schema.ts';
+import type { ApprovalService, RequestRow } from '../service.ts';
+import { ANNOUNCED_MS, OPEN_MS, SEARCH_MARGIN_MS } from './announce-late.ts';
+import { type OpenRow, openRequests } from './schema.ts';
+import type { Seal, SealedRequest } from './seal.ts';
+import { type SealLog, storedSealsBackwards } from './seal-log.ts';
+
+/** @experimental */
+export interface SealReport {
+  /** The number of the last seal of the store; 0 if it has none. */
+  readonly last: number;
+  /** How many seals were made. */
+  readonly seals: number;
+  /** How many requests with new events they cover. */
+  readonly requests: number;
+  /** How many new events, in addition to the requests themselves. */
+  readonly events: number;
+}
+
+/** A row with a seal has at most 400 KB on DynamoDB, and one of this many requests about 120. */
+const MAX_REQUESTS = 1000;
+/** After this long without anything new, a seal says so. */
+const MAX_PAUSE_MS = 3_600_000;
+/** How many requests are read at once. */
+const READ_AT_ONCE = 50;
+
+/** Seals what is new in the audit: finds it, and signs it. */
+export class Sealer {
+  readonly #service: ApprovalService;
+  readonly #log: SealLog;
+  readonly #open: RecordStore<OpenRow>;
+
+  constructor(service: ApprovalService, log: SealLog) {
+    this.#service = service;
+    this.#log = log;
+    this.#open = service.backend.records(openRequests);
+  }
+
+  /**
+   * Seals every event that no seal covers, and gives the seals to the sinks. `all` looks at every request, and not only at
+   * those that may have new events. Throws `audit_broken`, `seal_undelivered` and store errors.
+   */
+  async seal({ all = false }: { readonly all?: boolean } = {}): Promise<SealReport> {
+    // Before anything is sealed: a sink shows whether the seals of the store are the same.
+    await this.#log.send();
+    const now = await this.#service.clock.readNow();
+    const at = new Date(now).toISOString();
+    const known = await this.#readSeals(all);
+    const open = new Map<string, Versioned<OpenRow>>();
+    for await (const row of allRows(this.#open, 'byState', { equals: { state: 'open' }, limit: 1000 }))
+      open.set(row.record.requestId, row);
+    const report = { last: known.last?.seal ?? 0, seals: 0, requests: 0, events: 0 };
+    let requests: SealedRequest[] = [];
+    let done: Versioned<OpenRow>[] = [];
+    const write = async (isLast: boolean) => {
+      const seal = await this.#log.append({ at, requests, ...(isLast && { complete: true }) });
+      report.last = seal.seal;
+      report.seals += 1;
+      // Not before their last events are sealed: no later search would find them.
+      for (const row of done) await this.#open.remove(row.record.requestId, row.version);
+      requests = [];
+      done = [];
+    };
+    for await (const { record } of this.#candidates(known.completeAt, [...open.keys()])) {
+      if (record.body.damaged !== undefined) continue;
+      const { requestId, body } = record;
+      const wasOpen = open.get(requestId);
+      const before = Math.max(known.events.get(requestId) ?? -1, wasOpen?.record.events ?? -1);
+      const events = body.events.length;
+      if (mayChange(record, now)) await this.#keepOpen(requestId, wasOpen, before, now);
+      else if (wasOpen && now - wasOpen.record.at.getTime() > ANNOUNCED_MS) done.push(wasOpen);
+      known.events.set(requestId, Math.max(events, before));
+      if (events <= before) continue;
+      requests.push({ requestId, events, head: headOf(record) });
+      report.requests += 1;
+      report.events += events - Math.max(before, 0);
+      if (requests.length === MAX_REQUESTS) await write(false);
+    }
+    const sinceLast = now - Date.parse(known.last?.at ?? at);
+    if (known.completeAt === undefined || report.requests > 0 || sinceLast >= MAX_PAUSE_MS) await write(true);
+    else for (const row of done) await this.#open.remove(row.record.requestId, row.version);
+    if (report.seals > 0) await this.#log.send();
+    return report;
+  }
+
+  /** Before `prune` removes requests: seals that it does, so that `verify` does not miss them. */
+  async sealRemoval(rows: readonly RequestRow[]): Promise<void> {
+    const at = new Date(await this.#service.clock.readNow()).toISOString();
+    for (let from = 0; from < rows.length; from += MAX_REQUESTS) {
+      const requests = rows.slice(from, from + MAX_REQUESTS).map(({ record }) => {
+        const { requestId, body } = record;
+        return { requestId, events: body.events.length, head: headOf(record), removed: true } as const;
+      });
+      await this.#log.append({ at, requests });
+    }
+    await this.#log.send();
+    for (const { record } of rows) {
+      const found = await this.#open.get(record.requestId);
+      if (found) await this.#open.remove(record.requestId, found.version);
+    }
+  }
+
+  /**
+   * When the last complete search began, and how many events of each request that the next one can find are sealed: of
+   * those that the seals since shortly before it cover, or all.
+   */
+  async #readSeals(all: boolean): Promise<Known> {
+    const events = new Map<string, number>();
+    let last: Seal | undefined;
+    let completeAt: number | undefined;
+    for await (const seal of storedSealsBackwards(this.#service.backend)) {
+      last ??= seal;
+      const at = Date.parse(seal.at);
+      if (!all && completeAt !== undefined && at < completeAt - 2 * SEARCH_MARGIN_MS) break;
+      for (const one of seal.requests) events.set(one.requestId, Math.max(events.get(one.requestId) ?? -1, one.events));
+      if (seal.complete) completeAt ??= at;
+    }
+    return { last, completeAt: all ? undefined : completeAt, events };
+  }
+
+  /** Requests that may have new events; some twice. Without `since`, all. */
+  async *#candidates(since: number | undefined, open: readonly string[]): AsyncGenerator<RequestRow> {
+    const { rows } = this.#service;
+    const range = since === undefined ? {} : { from: minIdAt('apr', since - SEARCH_MARGIN_MS) };
+    for (const status of APPROVAL_STATUSES)
+      yield* allRows(rows, 'byStatus', { equals: { status }, ...range, limit: 500 });
+    if (since === undefined) return;
+    for (let from = 0; from < open.length; from += READ_AT_ONCE) {
+      const read = open.slice(from, from + READ_AT_ONCE).map((requestId) => this.#service.read(requestId));
+      for (const row of await Promise.all(read)) if (row) yield row;
+    }
+  }
+
+  /**
+   * Remembers a request that may get more events, and how many an earlier search has sealed: what this one seals is in the
+   * seals that the next one reads.
+   */
+  async #keepOpen(
+    requestId: string,
+    wasOpen: Versioned<OpenRow> | undefined,
+    events: number,
+    now: number,
+  ): Promise<void> {
+    const row = { requestId, state: 'open', at: new Date(now), events } as const;
+    if (!wasOpen) await this.#open.insert(row);
+    else if (wasOpen.record.events !== events) await this.#open.replace(requestId, wasOpen.version, row);
+  }
+}
+
+interface Known {
+  readonly last: Seal | undefined;
+  /** Milliseconds since 1970. */
+  readonly completeAt: number | undefined;
+  /** The number of sealed events, by request. */
+  readonly events: Map<string, number>;
+}
+
+/** Whether a request may get an event that no process announces. */
+function mayChange({ body: { events, timestamp } }: ApprovalRow, now: number): boolean {
+  const last = events.at(-1);
+  if (last?.type === 'finished' || last?.type === 'closed') return false;
+  return now - Date.parse(last?.at ?? timestamp) <= OPEN_MS;
+}

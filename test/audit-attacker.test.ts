@@ -1,0 +1,233 @@
+import * as assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { compileRules } from '../config/load/approval-rules.ts';
+import { requestDigest } from '../core/approval/approved-parameters.ts';
+import { verifyAudit } from '../core/approval/audit.ts';
+import { chainProblems, withEvent, withOrigin } from '../core/approval/event-chain.ts';
+import { type ApprovalEvent, newRequestId } from '../core/approval/request.ts';
+import { type ApprovalBody, type ApprovalRow, approvals } from '../core/approval/schema.ts';
+import { seals } from '../core/approval/seal/schema.ts';
+import { storedSeals } from '../core/approval/seal/seal-log.ts';
+import { allRows, type RecordStore } from '../core/records.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { openSealed } from './kit/sealed.ts';
+import { test } from './kit/test.ts';
+import {
+  type ApprovalProcess,
+  approve,
+  Bank,
+  compileTestTools,
+  createGate,
+  openApprovalProcess,
+  refund,
+  reject,
+  startCall,
+} from './suites/approval-setup.ts';
+
+// Somebody who can write everything in the database, knows how svc computes hashes, and cannot change the file of seals.
+
+const DAY = 86_400_000;
+const as = (id: string) => ({ principal: { id, groups: ['finance'] } });
+
+/** All that a request may have been through, sealed at several times. */
+async function sealedStore() {
+  let ahead = -2 * DAY;
+  const store = new MemoryStore(() => Date.now() + ahead);
+  const { rules } = compileRules({
+    roles: { finance: ['group:finance'] },
+    rules: [{ match: { where: { amount: { gt: 10 } } }, approve: [{ role: 'finance', count: 2 }] }],
+  });
+  const app = await openApprovalProcess(store, undefined, rules);
+  const gate = createGate(app, compileTestTools(new Bank().tool()), {
+    humanInLoop: { approvalTimeout: 10 * DAY, approvalValidFor: 10 * DAY },
+  });
+  const { sealer, source } = await openSealed(app);
+  const start = (amount: number) => startCall(gate, refund({ order: '1', amount }, { requester: 'req' }));
+  const voted = await start(20);
+  await approve(app, voted.request, undefined, as('ann'));
+  await sealer.seal();
+  await approve(app, voted.request, { amount: 15 }, as('bo'));
+  await approve(app, voted.request, { amount: 15 }, as('ann'));
+  await voted.outcome;
+  const simple = await start(5);
+  await approve(app, simple.request);
+  await simple.outcome;
+  await sealer.seal();
+  const rejected = await start(6);
+  await reject(app, rejected.request, 'no');
+  await rejected.outcome;
+  const half = await start(30);
+  await approve(app, half.request, undefined, as('ann'));
+  await start(7);
+  await sealer.seal();
+  // Long before the seal that follows.
+  ahead = 0;
+  await app.service.clock.readNow();
+  await sealer.seal({ all: true });
+  return { app, store, source };
+}
+
+type Rows = RecordStore<ApprovalRow>;
+
+/** The row with all hashes computed again, as if svc had stored these events. */
+function rehashed(row: ApprovalRow): ApprovalRow {
+  const { votes, decision, outcome, head, ...rest } = row.body;
+  const digest = requestDigest(row);
+  const origin = withOrigin({ ...row, status: 'waiting', body: { ...rest, digest, run: 'none', events: [] } });
+  return row.body.events.reduce((before, { prev, state, was, ...event }) => {
+    const { events, head: linked } = before.body;
+    const body = { ...row.body, digest, events, ...(linked !== undefined && { head: linked }) };
+    return withEvent(before, { ...row, body }, event);
+  }, origin);
+}
+
+const withBody = (row: ApprovalRow, body: Partial<ApprovalBody>): ApprovalRow => ({
+  ...row,
+  body: { ...row.body, ...body },
+});
+const withEvents = (row: ApprovalRow, events: readonly ApprovalEvent[]): ApprovalRow => withBody(row, { events });
+
+/** Another row in its place, or undefined where there is nothing to change. */
+const EDITS: Readonly<Record<string, (row: ApprovalRow, at: number) => ApprovalRow | undefined>> = {
+  'an event is edited': (row, at) => {
+    const { events } = row.body;
+    const event = events[at % Math.max(1, events.length)];
+    return event && withEvents(row, events.with(at % events.length, { ...event, by: 'eve' }));
+  },
+  'the time of an event is moved': (row, at) => {
+    const { events } = row.body;
+    const event = events[at % Math.max(1, events.length)];
+    const moved = event && new Date(Date.parse(event.at) + 1 + at).toISOString();
+    return event && withEvents(row, events.with(at % events.length, { ...event, at: moved ?? event.at }));
+  },
+  'an event is removed': ({ body, ...row }, at) =>
+    body.events.length === 0
+      ? undefined
+      : withEvents({ ...row, body }, body.events.toSpliced(at % body.events.length, 1)),
+  'the last events are removed': ({ body, ...row }, at) =>
+    body.events.length === 0 ? undefined : withEvents({ ...row, body }, body.events.slice(0, at % body.events.length)),
+  'an event is put in': (row, at) => {
+    const { events, timestamp } = row.body;
+    const event = { type: 'voted', at: timestamp, by: 'eve', as: 'approve', ...as('eve') } as const;
+    const principal = { ...event.principal, verifiedBy: 'token' } as const;
+    return withEvents(row, events.toSpliced(at % (events.length + 1), 0, { ...event, principal }));
+  },
+  'two events change places': (row, at) => {
+    const { events } = row.body;
+    const index = at % Math.max(1, events.length - 1);
+    const [one, other] = [events[index], events[index + 1]];
+    return one && other && withEvents(row, events.with(index, other).with(index + 1, one));
+  },
+  'a rejection becomes an approval': (row) => {
+    const { decision, events } = row.body;
+    if (row.status !== 'rejected' || !decision) return undefined;
+    const { cause, ...rest } = decision;
+    const changed = events.map((event) =>
+      event.type === 'rejected' ? { ...event, type: 'approved' as const } : event,
+    );
+    return { ...withBody(row, { decision: rest, events: changed }), status: 'approved' };
+  },
+  'the parameters are changed': (row) => withBody(row, { parameters: { ...row.body.parameters, amount: 9999 } }),
+  'the requester is changed': (row) => withBody(row, { requester: 'eve' }),
+  'the result is changed': (row) => {
+    const { outcome } = row.body;
+    return outcome && withBody(row, { outcome: { ...outcome, result: { paid: 1_000_000 } } });
+  },
+  'the deadline is moved': (row, at) => ({ ...row, expiresAt: new Date(row.expiresAt.getTime() + 1 + at) }),
+};
+
+/** Changes of other rows than one. */
+const OTHERS: Readonly<Record<string, (rows: Rows, row: ApprovalRow, version: number) => Promise<void>>> = {
+  'a request is removed': async (rows, row, version) => void (await rows.remove(row.requestId, version)),
+  'a request is put in': async (rows, row) => {
+    const requestId = newRequestId();
+    await rows.insert(rehashed({ ...row, requestId }));
+  },
+  'a request gets another id': async (rows, row, version) => {
+    await rows.remove(row.requestId, version);
+    await rows.insert(rehashed({ ...row, requestId: newRequestId() }));
+  },
+};
+
+async function snapshot(rows: Rows): Promise<Map<string, { readonly record: ApprovalRow; readonly version: number }>> {
+  const all = new Map<string, { readonly record: ApprovalRow; readonly version: number }>();
+  for (const status of ['waiting', 'approved', 'rejected', 'cancelled'] as const)
+    for await (const row of allRows(rows, 'byStatus', { equals: { status }, limit: 100 }))
+      all.set(row.record.requestId, row);
+  return all;
+}
+
+/** Puts every row back. */
+async function restore(rows: Rows, before: Awaited<ReturnType<typeof snapshot>>): Promise<void> {
+  const now = await snapshot(rows);
+  for (const [requestId, { version }] of now) if (!before.has(requestId)) await rows.remove(requestId, version);
+  for (const [requestId, { record }] of before) {
+    const found = now.get(requestId);
+    if (found) await rows.replace(requestId, found.version, record);
+    else await rows.insert(record);
+  }
+}
+
+async function finds({ service }: ApprovalProcess, source: Parameters<typeof verifyAudit>[2]): Promise<boolean> {
+  return (await verifyAudit(service, {}, source)).broken.length > 0;
+}
+
+test('of three hundred changes with all hashes computed again, the seals find every one, and the hashes none', async () => {
+  const { app, store, source } = await sealedStore();
+  const rows = store.records(approvals);
+  const before = await snapshot(rows);
+  const ids = [...before.keys()];
+  assert.equal(await finds(app, source), false);
+  const made = new Map<string, number>();
+  const byHashes = new Set<string>();
+  const kinds = [...Object.keys(EDITS), ...Object.keys(OTHERS)];
+  try {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...kinds), fc.nat(ids.length - 1), fc.nat(20), async (kind, which, at) => {
+        const row = before.get(ids[which] ?? '')?.record as ApprovalRow;
+        const { version } = (await rows.get(row.requestId)) ?? { version: 0 };
+        const edited = EDITS[kind]?.(row, at);
+        if (EDITS[kind] && !edited) return;
+        if (edited) {
+          const forged = rehashed(edited);
+          if (chainProblems(forged).length > 0) byHashes.add(kind);
+          await rows.replace(row.requestId, version, forged);
+        } else await OTHERS[kind]?.(rows, row, version);
+        assert.ok(await finds(app, source), `${kind}: ${row.requestId}, ${at}`);
+        made.set(kind, (made.get(kind) ?? 0) + 1);
+        await restore(rows, before);
+      }),
+      { numRuns: 450 },
+    );
+    assert.equal(await finds(app, source), false);
+    assert.deepEqual(new Set(made.keys()), new Set(kinds));
+    assert.ok([...made.values()].reduce((sum, count) => sum + count, 0) >= 300);
+    // The hashes alone find none of these: that is why there are seals.
+    assert.deepEqual([...byHashes], []);
+  } finally {
+    await app.service.close();
+  }
+});
+
+test('a store that was put back to an earlier time, with its seals, is found by those of the file', async () => {
+  const { app, store, source } = await sealedStore();
+  try {
+    const sealRows = store.records(seals);
+    const rows = store.records(approvals);
+    for await (const seal of storedSeals(store)) {
+      if (seal.seal < 3) continue;
+      const sealId = `seal_${String(seal.seal).padStart(12, '0')}`;
+      await sealRows.remove(sealId, (await sealRows.get(sealId))?.version ?? 0);
+      for (const { requestId } of seal.requests) {
+        const found = await rows.get(requestId);
+        if (found) await rows.remove(requestId, found.version);
+      }
+    }
+    // By the seals of the store itself, nothing is missing.
+    const itself = { ...source, from: 'the store itself', read: () => storedSeals(store) };
+    assert.equal(await finds(app, itself), false);
+    assert.equal(await finds(app, source), true);
+  } finally {
+    await app.service.close();
+  }
+});

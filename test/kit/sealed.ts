@@ -1,0 +1,55 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StorageBackend } from '../../core/approval/backend.ts';
+import { readSealKey, type SealKey } from '../../core/approval/seal/key.ts';
+import { SealLog, type SealSinks } from '../../core/approval/seal/seal-log.ts';
+import type { SealSource } from '../../core/approval/seal/sealed-audit.ts';
+import { Sealer } from '../../core/approval/seal/sealer.ts';
+import type { SealSink } from '../../core/approval/seal/sink.ts';
+import { Kernel } from '../../core/kernel.ts';
+import { applyPlugin } from '../../core/plugin.ts';
+import fileSink from '../../plugins/sinks/file.ts';
+import { type ApprovalProcess, OWNER } from '../suites/approval-setup.ts';
+
+/** A private key as approvals.seals.key takes it. */
+export const newSealKey = (): string =>
+  generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
+
+export const testFolder = (): string => mkdtempSync(join(tmpdir(), 'svc-seals-'));
+
+export function openFileSink(path: string): SealSink & Required<Pick<SealSink, 'read' | 'last'>> {
+  const kernel = new Kernel();
+  applyPlugin(kernel, fileSink, 'built in');
+  const sink = kernel.sealSinks.get('file')({ root: '/', path });
+  const { read, last } = sink;
+  if (!read || !last) throw new Error('The sink cannot be read.');
+  return { ...sink, read, last };
+}
+
+export interface Sealed {
+  readonly key: SealKey;
+  readonly sealer: Sealer;
+  readonly log: SealLog;
+  /** The file with the seals. */
+  readonly file: string;
+  /** What the file has. */
+  readonly source: SealSource;
+}
+
+/** What seals a store, with a file as its sink. */
+export async function openSealed(
+  { service }: ApprovalProcess,
+  {
+    file = join(testFolder(), 'seals.jsonl'),
+    key = readSealKey(newSealKey(), 'a test'),
+    sinks = new Map([['file', openFileSink(file)]]),
+  }: { readonly file?: string; readonly key?: SealKey; readonly sinks?: SealSinks } = {},
+): Promise<Sealed> {
+  const backend: StorageBackend = service.backend;
+  const log = await SealLog.open(backend, OWNER, key, sinks);
+  const { product, env } = OWNER;
+  const source = { from: file, keys: [key], product, env, read: () => openFileSink(file).read() };
+  return { key, log, sealer: new Sealer(service, log), file, source };
+}
