@@ -13,7 +13,8 @@ import type { Seal } from '../core/approval/seal/seal.ts';
 import type { SealSink } from '../core/approval/seal/sink.ts';
 import { allRows } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { newSealKey, openFileSink, openSealed, type Sealed, testFolder } from './kit/sealed.ts';
+import { folder } from './kit/folder.ts';
+import { newSealKey, openFileSink, openSealed, type Sealed } from './kit/sealed.ts';
 import { test } from './kit/test.ts';
 import {
   type ApprovalProcess,
@@ -155,7 +156,7 @@ test('each search seals what is new, in the store and in the file, and what is s
   }));
 
 test('an event is found however late it comes', () =>
-  withShop(async ({ app, sealer, start, verify, pass, open }) => {
+  withShop(async ({ app, store, sealer, start, verify, pass, open }) => {
     const call = await start(1);
     const voted = await start(20);
     await sealer.seal();
@@ -180,9 +181,20 @@ test('an event is found however late it comes', () =>
     // Also after the result.
     await recordReveal(app.service, await readRow(app, call.request), as('eve'));
     await recordReveal(app.service, await readRow(app, call.request), as('bo'));
-    // A search that comes between the announcement and the event does not forget it.
     assert.deepEqual((await sealer.seal()).requests, 1);
+    // A search that comes between the announcement of an event and its write does not forget it.
+    const { requestId } = voted.request;
+    await store.records(openRequests).insert({ requestId, state: 'open', at: await store.now(), events: -1 });
+    await sealer.seal();
+    assert.deepEqual(await open(), [call.request.requestId, requestId]);
+    await pass(11 * MINUTE);
+    await sealer.seal();
     assert.deepEqual(await open(), [call.request.requestId]);
+    // Nor one that already knows the request.
+    await pass(13 * HOUR);
+    await recordReveal(app.service, await readRow(app, call.request), as('cy'));
+    const announced = await store.records(openRequests).get(call.request.requestId);
+    assert.ok((await store.now()).getTime() - (announced?.record.at.getTime() ?? 0) < MINUTE);
     await pass(3 * DAY);
     await sealer.seal();
     assert.deepEqual(await open(), []);
@@ -311,7 +323,7 @@ test('a sink that was away gets what it lacks, once each and in order', () =>
     assert.deepEqual(taken, [1, 2]);
     assert.deepEqual((await verifyAudit(app.service, {}, source)).seals?.problems, []);
     // A new file gets all of them.
-    const copy = join(testFolder(), 'folder', 'copy.jsonl');
+    const copy = join(folder(), 'folder', 'copy.jsonl');
     const again = await openSealed(app, { key, file: copy });
     await again.sealer.seal();
     assert.deepEqual(lines(again), lines({ ...again, file }));
@@ -325,15 +337,23 @@ test('a line that a crash cut short is written again, and other files than those
     await start(6);
     await sealer.seal();
     truncateSync(file, readFileSync(file).length - 40);
-    await start(7);
     await sealer.seal();
     const { broken, seals } = await verify();
-    assert.deepEqual([broken, seals?.seals, seals?.problems], [[], 3, []]);
+    assert.deepEqual([broken, seals?.seals, seals?.problems], [[], 2, []]);
     // The store lacks what the sink has: somebody removed it, or restored a backup.
     const other = await openApprovalProcess(new MemoryStore());
     const sealed = await openSealed(other, { key, file });
     const error = await expectError(sealed.sealer.seal(), 'audit_broken');
-    assert.match(error.why ?? '', /last seal of the sink is 3, which the store does not have/);
+    assert.match(error.why ?? '', /last seal of the sink is 2, which the store does not have/);
+    // Or made others.
+    const elsewhere = await openSealed(other, { key });
+    for (let run = 0; run < 2; run += 1) await elsewhere.sealer.seal({ all: true });
+    const differs = await expectError(sealed.sealer.seal(), 'audit_broken');
+    assert.match(differs.why ?? '', /^Seal 2 of the store is not that of the sink/);
+    const [, second] = readFileSync(elsewhere.file, 'utf8').split('\n');
+    const [first] = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, `${first}\n${second}\n`);
+    assert.deepEqual((await verify()).seals?.problems, ['Seal 2 does not follow the one before it.']);
     await other.service.close();
     writeFileSync(file, '{"hello":"world"}\n');
     await expectError(sealer.seal(), 'audit_broken');

@@ -1,6 +1,4 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { readSealKey, type SealKey } from '../../core/approval/seal/key.ts';
@@ -12,12 +10,11 @@ import { Kernel } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import fileSink from '../../plugins/sinks/file.ts';
 import { type ApprovalProcess, OWNER } from '../suites/approval-setup.ts';
+import { folder } from './folder.ts';
 
 /** A private key as approvals.seals.key takes it. */
 export const newSealKey = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
-
-export const testFolder = (): string => mkdtempSync(join(tmpdir(), 'svc-seals-'));
 
 export function openFileSink(path: string): SealSink & Required<Pick<SealSink, 'read' | 'last'>> {
   const kernel = new Kernel();
@@ -42,7 +39,7 @@ export interface Sealed {
 export async function openSealed(
   { service }: ApprovalProcess,
   {
-    file = join(testFolder(), 'seals.jsonl'),
+    file = join(folder(), 'seals.jsonl'),
     key = readSealKey(newSealKey(), 'a test'),
     sinks = new Map([['file', openFileSink(file)]]),
   }: { readonly file?: string; readonly key?: SealKey; readonly sinks?: SealSinks } = {},

@@ -137,7 +137,7 @@ function proofLines({ sealed, seal, events, call }: AuditProof): string[] {
     ...events.map(({ at: moment, type, by, as, principal }) => {
       const who = by === undefined ? '' : ` by ${by}`;
       const verified = principal === undefined ? '' : ` (verified by ${principal.verifiedBy})`;
-      return displayText(`${moment}  ${type}${as === undefined ? '' : ` (${as})`}${who}${verified}`);
+      return `${moment}  ${displayText(`${type}${as === undefined ? '' : ` (${as})`}${who}${verified}`)}`;
     }),
   ];
 }

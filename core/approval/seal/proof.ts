@@ -72,7 +72,6 @@ export function proofProblems(proof: AuditProof, keys: readonly SealPublicKey[])
   const signature = signatureProblem(seal, keys);
   if (signature !== undefined) problems.push(`Seal ${seal.seal} ${signature}.`);
   if (rootOfPath(leafOf(sealed), path) !== seal.root) problems.push(`Seal ${seal.seal} does not cover the request.`);
-  if (sealed.requestId !== request.requestId) problems.push('What is sealed is another request.');
   if (call && callDigest(call) !== request.digest) problems.push('The call is not that of the request.');
   const linked: readonly { readonly prev?: string }[] = events;
   let head = jsonDigest(request);

@@ -1,0 +1,232 @@
+import * as assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { Webhook } from 'standardwebhooks';
+import { svc as run, startCli } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { newSealKey } from './kit/sealed.ts';
+import { test as declare } from './kit/test.ts';
+import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
+import { waitUntil } from './suites/wait-until.ts';
+import { startWebhookReceiver } from './suites/webhook-receiver.ts';
+
+const missing = await unavailable();
+const STORE = { store: { database: 'main' } };
+const KEY = newSealKey();
+const FILE = { file: { type: 'file', path: 'audit/seals.jsonl' } };
+
+interface Shop extends Project {
+  readonly gate: GateUnderTest;
+  /** Runs a statement as somebody with the password of the database. */
+  sql(statement: string, ...values: unknown[]): Promise<unknown>;
+}
+
+/** The command line seals what a gate in this process does. */
+function test(name: string, body: (shop: Shop) => Promise<void>, seals: object = { key: KEY, sinks: FILE }): void {
+  if (missing !== undefined) {
+    declare.skip(name, missing);
+    return;
+  }
+  declare(
+    name,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      try {
+        const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY, seals } });
+        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
+        await withGate({ config, approvals: STORE }, async (gate) =>
+          body({ ...shop, gate, sql: async (statement, ...values) => (await client.query(statement, values)).rows }),
+        );
+      } finally {
+        await client.end();
+        await drop();
+      }
+    },
+    LONG,
+  );
+}
+
+/** A call that was approved and has run. */
+async function paid({ svc, refund }: GateUnderTest): Promise<string> {
+  const { request, outcome } = await refund();
+  const { requestId, executionId } = request;
+  await svc.agents.signal({ executionId, signal: 'approve', payload: { requestId } });
+  await outcome;
+  return requestId;
+}
+
+test('a sealed audit: what is changed with all hashes computed again is found, and a proof needs no database', async (shop) => {
+  const { svc, gate, sql, root } = shop;
+  const requestId = await paid(gate);
+  const sealed = assertExit(await svc('approvals', 'seal'));
+  assert.equal(sealed.stdout, '1 request with 3 new events sealed in seal 1\n');
+  assert.equal(assertExit(await svc('approvals', 'seal')).stdout, 'Nothing is new since seal 1.\n');
+  const { requests, events, last } = json(await svc('approvals', 'seal', '--all', '--json'));
+  assert.deepEqual([requests, events, last], [0, 0, 2]);
+  const sound = assertExit(await svc('approvals', 'verify'));
+  assert.match(
+    sound.stdout,
+    /^1 request checked: every event fits\.\nCompared with 2 seals of the sink "file", up to seal 2 \(/,
+  );
+
+  // An auditor has a copy of the seals and the public key, the password of the database, and no key.
+  const { stdout: publicKey } = assertExit(await svc('approvals', 'seal', '--public-key'));
+  const auditor = folder({ 'seal.pub': publicKey, 'seals.jsonl': shop.read('audit/seals.jsonl') });
+  const configFile = join(root, 'svc.config.json');
+  const { approvals, ...config } = JSON.parse(shop.read('svc.config.json'));
+  shop.write('auditor/svc.config.json', { ...config, approvals: STORE });
+  const audit = (...args: string[]) => run(args, { cwd: join(root, 'auditor') });
+  const flags = ['--seals', join(auditor, 'seals.jsonl'), '--key', join(auditor, 'seal.pub')];
+  const { checked, seals } = json(assertExit(await audit('approvals', 'verify', ...flags, '--json')));
+  assert.deepEqual([checked, seals.last, seals.problems], [1, 2, []]);
+  const keyless = await audit('approvals', 'verify', '--seals', join(auditor, 'seals.jsonl'));
+  assert.match(keyless.stderr, /public key of the seals is not known/);
+  assert.equal(keyless.status, 2);
+
+  const proof = assertExit(await svc('approvals', 'prove', requestId)).stdout;
+  assert.equal(json(await svc('approvals', 'prove', requestId, '--json')).sealed.requestId, requestId);
+  const elsewhere = folder({
+    'proof.json': proof,
+    'seal.pub': publicKey,
+    'forged.json': proof.replace('"amount": 20', '"amount": 2'),
+  });
+  const prove = (...args: string[]) => run(['approvals', 'verify', '--proof', ...args], { cwd: elsewhere });
+  const proven = assertExit(await prove('proof.json', '--key', 'seal.pub'));
+  assert.match(
+    proven.stdout,
+    new RegExp(
+      `^${requestId} of shop \\(dev\\) is as it was sealed at .*, in seal 1\\.\nrefund \\{"orderId":"1234","amount":20\\}\n`,
+    ),
+  );
+  assert.match(proven.stdout, /^\d{4}\S+ {2}approved by unknown\n/m);
+  assert.equal(json(assertExit(await prove('proof.json', '--key', 'seal.pub', '--json'))).seal, 1);
+  const forged = await prove('forged.json', '--key', 'seal.pub');
+  assert.match(forged.stderr, /does not hold\. \(audit_broken\)[\s\S]*The call is not that of the request/);
+  assert.equal(forged.status, 1);
+  assert.match((await prove('seal.pub', '--key', 'seal.pub')).stderr, /not a proof\. \(file_invalid\)/);
+  assert.match((await prove('proof.json')).stderr, /\(config_missing\)/);
+
+  // Removed by somebody with the password, and put in: a copy of the row with another id.
+  await sql('DELETE FROM _svc_approvals');
+  const broken = await svc('approvals', 'verify');
+  assert.equal(broken.status, 1);
+  assert.equal(broken.stdout.split('\n')[0], `${requestId}  The request was removed, and not by svc approvals prune.`);
+  assert.equal(json(await svc('approvals', 'verify', '--json')).details.broken.length, 1);
+  // Without seals, nothing is missing.
+  assertExit(await audit('approvals', 'verify'));
+  // What is removed from a sealed store is sealed first.
+  const refused = await audit('approvals', 'prune', '--older-than', '1h', '--yes');
+  assert.match(refused.stderr, /The audit of this store is sealed.*\(seals_needed\)/);
+  assert.equal(refused.status, 2);
+  assertExit(await svc('approvals', 'prune', '--older-than', '1h', '--yes', '--config', configFile));
+});
+
+test(
+  'without a key nothing is sealed, and the error does not contain what was given instead',
+  async ({ svc }) => {
+    const { stderr, status } = await svc('approvals', 'seal');
+    assert.match(stderr, /The private key of the seals is not an Ed25519 key\. \(config_invalid\)/);
+    assert.match(stderr, /openssl genpkey -algorithm ed25519/);
+    assert.doesNotMatch(stderr, /not-a-key/);
+    assert.equal(status, 2);
+    assert.match((await svc('approvals', 'serve', '--port', '0')).stderr, /\(config_invalid\)/);
+    assert.match((await svc('approvals', 'verify')).stderr, /\(config_invalid\)/);
+  },
+  { key: 'not-a-key', sinks: FILE },
+);
+
+const receiver = await startWebhookReceiver((response, number) => response.writeHead(number === 1 ? 503 : 204).end());
+declare.after(() => receiver.close());
+
+test(
+  'serve seals when it starts, at intervals and when it stops; a webhook gets each seal, also one that it did not take',
+  async ({ gate, svc, root, read }) => {
+    await paid(gate);
+    const serving = startCli(['approvals', 'serve', '--port', '0', '--json'], root);
+    try {
+      const events = () =>
+        serving
+          .stdout()
+          .split('\n')
+          .flatMap((line) => (line.startsWith('{"event"') ? [JSON.parse(line)] : []));
+      const until = (event: string, last?: number) =>
+        waitUntil(
+          () => events().some((one) => one.event === event && (last === undefined || one.last >= last)),
+          `There is no event ${event}.`,
+        );
+      await until('seal_failed');
+      const failed = events().find(({ event }) => event === 'seal_failed');
+      assert.equal(failed.error.code, 'seal_undelivered');
+      assert.match(failed.error.why, /POST to 127\.0\.0\.1:\d+ was answered with 503/);
+      await paid(gate);
+      await until('sealed', 2);
+      await gate.refund();
+      serving.child.kill('SIGTERM');
+      const { status, stderr } = await serving.ended;
+      assert.equal(status, 0, stderr);
+    } finally {
+      serving.child.kill('SIGKILL');
+    }
+    const { seals, broken } = json(assertExit(await svc('approvals', 'verify', '--json')));
+    assert.deepEqual([broken, seals.problems, seals.unsealed], [[], [], 0]);
+    const taken = receiver.received.slice(1).map(({ body, headers }) => {
+      new Webhook(WEBHOOK_SECRET).verify(body, headers as Record<string, string>);
+      return { body, id: headers['webhook-id'] };
+    });
+    const lines = read('audit/seals.jsonl').trimEnd().split('\n');
+    assert.deepEqual(
+      taken.map(({ body }) => body),
+      lines,
+    );
+    assert.deepEqual(
+      taken.map(({ id }) => id),
+      lines.map((_, index) => `seal-shop-dev-${index + 1}`),
+    );
+  },
+  {
+    key: KEY,
+    every: '1s',
+    sinks: { ...FILE, hook: { type: 'webhook', url: receiver.url, secrets: [WEBHOOK_SECRET] } },
+  },
+);
+
+test('a process that seals is killed at any moment: nothing that svc stored is reported, and nothing is left out', async ({
+  gate,
+  svc,
+  root,
+}) => {
+  let isDone = false;
+  const working = (async () => {
+    while (!isDone) {
+      await paid(gate);
+      await gate.refund();
+    }
+  })();
+  try {
+    const { child, ended, stderr } = startCli(['approvals', 'seal'], root);
+    const started = performance.now();
+    await ended;
+    const usual = performance.now() - started;
+    assert.equal(child.exitCode, 0, stderr());
+    for (let round = 0; round < 12; round += 1) {
+      const killed = startCli(['approvals', 'seal'], root);
+      // Any moment will do.
+      await pause(randomInt(Math.ceil(usual)));
+      killed.child.kill('SIGKILL');
+      await killed.ended;
+    }
+  } finally {
+    isDone = true;
+    await working;
+  }
+  assertExit(await svc('approvals', 'seal'));
+  const { seals, broken, checked } = json(assertExit(await svc('approvals', 'verify', '--json')));
+  assert.deepEqual([broken, seals.problems, seals.unsealed], [[], [], 0]);
+  assert.ok(checked > 10);
+});
