@@ -17,6 +17,7 @@ import { machineFacts } from '../machine.ts';
 import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
 import { Bare } from './bare.ts';
+import { timeSeals } from './seals.ts';
 import {
   connect,
   gateOn,
@@ -337,6 +338,16 @@ try {
     await service.close();
     await backend.close();
     return [['bytes per waiting request, including indexes', String(Math.round((after - before) / count)), '']];
+  });
+
+  await measure('seals', async (url) => {
+    const { events, first, next, read } = await timeSeals(url, Math.ceil(scaled(100_000) / 3));
+    const count = events.toLocaleString('en');
+    return [
+      [`${count} events of the audit sealed, to a file too`, `${first.toFixed(2)} s`, '5 s', first <= 5],
+      [`after ${count} events, one new request sealed`, `${(next * 1000).toFixed(0)} ms`, ''],
+      [`their seals read from the file and verified`, `${read.toFixed(2)} s`, ''],
+    ];
   });
 
   await measure('crowd', async (url) => {
