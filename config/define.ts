@@ -117,7 +117,7 @@ export interface SealsConfig {
    * one has signed.
    */
   readonly publicKeys?: readonly string[];
-  /** How often `svc approvals serve` seals, such as `5m`; default `5m`. */
+  /** How often `svc approvals serve` seals, from `1s` to `1d`; default `5m`. */
   readonly every?: string;
   /** Where seals are kept in addition to the store: one at least. `type` is a registered name; the rest are options. */
   readonly sinks: {

@@ -1,4 +1,4 @@
-import { APPROVAL_STATUSES } from '../core/approval/list-approvals.ts';
+import { APPROVAL_STATUSES } from '../core/approval/request.ts';
 import type { Json } from '../core/json.ts';
 
 /** The JSON Schema of what each command prints with `--json`. `npm run docs` writes them to docs/reference/json. */

@@ -6,8 +6,10 @@ import { verifyAudit } from '../core/approval/audit.ts';
 import { chainProblems, withEvent, withOrigin } from '../core/approval/event-chain.ts';
 import { type ApprovalEvent, newRequestId } from '../core/approval/request.ts';
 import { type ApprovalBody, type ApprovalRow, approvals } from '../core/approval/schema.ts';
-import { seals } from '../core/approval/seal/schema.ts';
-import { storedSeals } from '../core/approval/seal/seal-log.ts';
+import { proveRequest } from '../core/approval/seal/prove.ts';
+import { openRequests, seals } from '../core/approval/seal/schema.ts';
+import { isSeal } from '../core/approval/seal/seal.ts';
+import { uncheckedSeals } from '../core/approval/seal/stored-seals.ts';
 import { allRows, type RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { openSealed } from './kit/sealed.ts';
@@ -23,6 +25,7 @@ import {
   reject,
   startCall,
 } from './suites/approval-setup.ts';
+import { expectError } from './suites/expect-error.ts';
 
 // Somebody who can write everything in the database, knows how svc computes hashes, and cannot change the file of seals.
 
@@ -64,7 +67,7 @@ async function sealedStore() {
   ahead = 0;
   await app.service.clock.readNow();
   await sealer.seal({ all: true });
-  return { app, store, source };
+  return { app, store, source, sealer };
 }
 
 type Rows = RecordStore<ApprovalRow>;
@@ -86,6 +89,9 @@ const withBody = (row: ApprovalRow, body: Partial<ApprovalBody>): ApprovalRow =>
   body: { ...row.body, ...body },
 });
 const withEvents = (row: ApprovalRow, events: readonly ApprovalEvent[]): ApprovalRow => withBody(row, { events });
+
+/** The process that waits for the decision writes to what it finds so: not for a store that is put back. */
+const ONCE = 'the status is one that no list has';
 
 /** Another row in its place, or undefined where there is nothing to change. */
 const EDITS: Readonly<Record<string, (row: ApprovalRow, at: number) => ApprovalRow | undefined>> = {
@@ -133,6 +139,8 @@ const EDITS: Readonly<Record<string, (row: ApprovalRow, at: number) => ApprovalR
     const { outcome } = row.body;
     return outcome && withBody(row, { outcome: { ...outcome, result: { paid: 1_000_000 } } });
   },
+  'the creation is moved': (row, at) => withBody(row, { timestamp: new Date(at).toISOString() }),
+  [ONCE]: (row) => ({ ...row, status: 'Approved' as ApprovalRow['status'] }),
   'the deadline is moved': (row, at) => ({ ...row, expiresAt: new Date(row.expiresAt.getTime() + 1 + at) }),
 };
 
@@ -149,6 +157,9 @@ const OTHERS: Readonly<Record<string, (rows: Rows, row: ApprovalRow, version: nu
   },
 };
 
+const KINDS = [...Object.keys(EDITS), ...Object.keys(OTHERS)];
+const REPEATABLE = KINDS.filter((kind) => kind !== ONCE);
+
 async function snapshot(rows: Rows): Promise<Map<string, { readonly record: ApprovalRow; readonly version: number }>> {
   const all = new Map<string, { readonly record: ApprovalRow; readonly version: number }>();
   for (const status of ['waiting', 'approved', 'rejected', 'cancelled'] as const)
@@ -162,7 +173,7 @@ async function restore(rows: Rows, before: Awaited<ReturnType<typeof snapshot>>)
   const now = await snapshot(rows);
   for (const [requestId, { version }] of now) if (!before.has(requestId)) await rows.remove(requestId, version);
   for (const [requestId, { record }] of before) {
-    const found = now.get(requestId);
+    const found = await rows.get(requestId);
     if (found) await rows.replace(requestId, found.version, record);
     else await rows.insert(record);
   }
@@ -170,6 +181,16 @@ async function restore(rows: Rows, before: Awaited<ReturnType<typeof snapshot>>)
 
 async function finds({ service }: ApprovalProcess, source: Parameters<typeof verifyAudit>[2]): Promise<boolean> {
   return (await verifyAudit(service, {}, source)).broken.length > 0;
+}
+
+/** Makes a change of this kind; false if there is nothing to change. */
+async function attack(rows: Rows, row: ApprovalRow, kind: string, at: number): Promise<boolean> {
+  const { version } = (await rows.get(row.requestId)) ?? { version: 0 };
+  const edited = EDITS[kind]?.(row, at);
+  if (EDITS[kind] && !edited) return false;
+  if (edited) await rows.replace(row.requestId, version, rehashed(edited));
+  else await OTHERS[kind]?.(rows, row, version);
+  return true;
 }
 
 test('of three hundred changes with all hashes computed again, the seals find every one, and the hashes none', async () => {
@@ -180,19 +201,13 @@ test('of three hundred changes with all hashes computed again, the seals find ev
   assert.equal(await finds(app, source), false);
   const made = new Map<string, number>();
   const byHashes = new Set<string>();
-  const kinds = [...Object.keys(EDITS), ...Object.keys(OTHERS)];
   try {
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom(...kinds), fc.nat(ids.length - 1), fc.nat(20), async (kind, which, at) => {
+      fc.asyncProperty(fc.constantFrom(...REPEATABLE), fc.nat(ids.length - 1), fc.nat(20), async (kind, which, at) => {
         const row = before.get(ids[which] ?? '')?.record as ApprovalRow;
-        const { version } = (await rows.get(row.requestId)) ?? { version: 0 };
-        const edited = EDITS[kind]?.(row, at);
-        if (EDITS[kind] && !edited) return;
-        if (edited) {
-          const forged = rehashed(edited);
-          if (chainProblems(forged).length > 0) byHashes.add(kind);
-          await rows.replace(row.requestId, version, forged);
-        } else await OTHERS[kind]?.(rows, row, version);
+        if (!(await attack(rows, row, kind, at))) return;
+        const forged = await rows.get(row.requestId);
+        if (forged && chainProblems(forged.record).length > 0) byHashes.add(kind);
         assert.ok(await finds(app, source), `${kind}: ${row.requestId}, ${at}`);
         made.set(kind, (made.get(kind) ?? 0) + 1);
         await restore(rows, before);
@@ -200,10 +215,64 @@ test('of three hundred changes with all hashes computed again, the seals find ev
       { numRuns: 450 },
     );
     assert.equal(await finds(app, source), false);
-    assert.deepEqual(new Set(made.keys()), new Set(kinds));
+    assert.deepEqual(new Set(made.keys()), new Set(REPEATABLE));
     assert.ok([...made.values()].reduce((sum, count) => sum + count, 0) >= 300);
     // The hashes alone find none of these: that is why there are seals.
     assert.deepEqual([...byHashes], []);
+  } finally {
+    await app.service.close();
+  }
+});
+
+test('a change is found also after the next seal, which may cover what was put in', async () => {
+  for (const kind of KINDS) {
+    for (const which of [0, 2, 3]) {
+      const { app, store, source, sealer } = await sealedStore();
+      const rows = store.records(approvals);
+      const before = await snapshot(rows);
+      const row = before.get([...before.keys()].sort()[which] ?? '')?.record as ApprovalRow;
+      try {
+        if (!(await attack(rows, row, kind, 1))) continue;
+        // The next search must look at everything that was touched.
+        for (const { record } of (await snapshot(rows)).values()) {
+          const { requestId } = record;
+          await store.records(openRequests).insert({ requestId, state: 'open', at: new Date(), seal: 0 });
+        }
+        await sealer.seal();
+        await sealer.seal({ all: true });
+        assert.ok(await finds(app, source), `${kind}, request ${which}`);
+        // Also where only requests of these days are looked at.
+        const range = { since: new Date(Date.now() - 3 * DAY) };
+        assert.ok(
+          (await verifyAudit(app.service, range, source)).broken.length > 0,
+          `${kind}, request ${which}, range`,
+        );
+      } finally {
+        await app.service.close();
+      }
+    }
+  }
+});
+
+test('who changes what the search for new events reads keeps nothing from being sealed', async () => {
+  const { app, store, source, sealer } = await sealedStore();
+  const sealRows = store.records(seals);
+  const id = 'seal_000000000002';
+  const second = (await sealRows.get(id))!;
+  try {
+    const before = await snapshot(store.records(approvals));
+    const waiting = [...before.values()].find(({ record }) => record.status === 'waiting')!.record;
+    const { requestId } = waiting;
+    await store.records(openRequests).insert({ requestId, state: 'open', at: new Date(), seal: 4 });
+    await approve(app, { requestId, executionId: waiting.executionId }, undefined, as('bo'));
+    assert.ok((await sealer.seal()).events > 0);
+    assert.equal(await finds(app, source), false);
+    const requests = [...second.record.body.requests, { requestId, events: 99, head: 'x' }];
+    await sealRows.replace(id, second.version, { ...second.record, body: { ...second.record.body, requests } });
+    await expectError(sealer.seal({ all: true }), 'audit_broken');
+    await sealRows.replace(id, second.version + 1, { ...second.record, body: { seal: 2 } as never });
+    await expectError(sealer.seal({ all: true }), 'audit_broken');
+    await expectError(proveRequest(app.service, waiting, source.keys), 'audit_broken');
   } finally {
     await app.service.close();
   }
@@ -214,8 +283,8 @@ test('a store that was put back to an earlier time, with its seals, is found by 
   try {
     const sealRows = store.records(seals);
     const rows = store.records(approvals);
-    for await (const seal of storedSeals(store)) {
-      if (seal.seal < 3) continue;
+    for await (const seal of uncheckedSeals(store)) {
+      if (!isSeal(seal) || seal.seal < 3) continue;
       const sealId = `seal_${String(seal.seal).padStart(12, '0')}`;
       await sealRows.remove(sealId, (await sealRows.get(sealId))?.version ?? 0);
       for (const { requestId } of seal.requests) {
@@ -224,7 +293,7 @@ test('a store that was put back to an earlier time, with its seals, is found by 
       }
     }
     // By the seals of the store itself, nothing is missing.
-    const itself = { ...source, from: 'the store itself', read: () => storedSeals(store) };
+    const itself = { ...source, from: 'the store itself', read: () => uncheckedSeals(store) };
     assert.equal(await finds(app, itself), false);
     assert.equal(await finds(app, source), true);
   } finally {

@@ -50,7 +50,7 @@ export async function timeSeals(url: string, requests: number): Promise<SealTime
     });
     const key = readSealKey(newSealKey(), 'the bench');
     const file = openFileSink(join(folder, 'seals.jsonl'));
-    const sealer = new Sealer(service, await SealLog.open(backend, OWNER, key, new Map([['file', file]])));
+    const sealer = new Sealer(service, await SealLog.open(backend, OWNER, { key }, new Map([['file', file]])));
     const timeSeal = async (expected: number) => {
       const startedAt = performance.now();
       const report = await sealer.seal();

@@ -7,7 +7,7 @@ import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import { pathText } from '../../core/validate-shape.ts';
 import type { Config, ProxyAlgorithm } from '../define.ts';
-import { compileRules, NOT_A_DURATION, parseDuration } from './approval-rules.ts';
+import { compileRules, parseDuration } from './approval-rules.ts';
 import { isApprovalCondition, planApprovalProblems } from './plan-approval.ts';
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
@@ -167,8 +167,12 @@ const proxy: Validator = (value, path, problems) => {
   (isPlain ? plainProxy : signedProxy)(value, path, problems);
 };
 
+const MAX_INTERVAL_MS = 86_400_000;
+
 const every: Validator = (value, path, problems) => {
-  if (typeof value !== 'string' || parseDuration(value) === undefined) problems.push(`${path}: ${NOT_A_DURATION}.`);
+  const ms = typeof value === 'string' ? parseDuration(value) : undefined;
+  if (ms === undefined || ms > MAX_INTERVAL_MS)
+    problems.push(`${path}: is not a duration from 1s to 1d, such as 5m or 1h.`);
 };
 
 const publicKeys: Validator = (value, path, problems) => {

@@ -39,7 +39,7 @@ import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
 import { type CallbackOptions, errorResponse, openCallback } from './callback/handler.ts';
 import { onceSuccessful } from './once-successful.ts';
-import { openSealer, type SealOptions, sealerForRemoval, sealSource } from './seals.ts';
+import { openSealer, type SealOptions, sealPublicKeys, sealSource, sealsForRemoval } from './seals.ts';
 
 /** @experimental */
 export interface ApprovalDetails extends ApprovalRecord {
@@ -152,7 +152,7 @@ export class Approvals {
     const service = await this.#service();
     const row = await service.read(requestId);
     if (!row) throw unknownRequestError(requestId);
-    const proof = await proveRequest(service, row.record);
+    const proof = await proveRequest(service, row.record, sealPublicKeys(await this.#runtime(), []));
     if (proof) return proof;
     throw new SvcError('seal_missing', 'No seal covers the request yet.', {
       next: ['svc approvals seal    seals what is new'],
@@ -162,12 +162,13 @@ export class Approvals {
 
   /**
    * Removes decided requests older than `olderThanMs`, except those of running executions. Returns the count. Throws
-   * `seals_needed` for a store that is sealed, without `approvals.seals`.
+   * `seals_needed` for a store that is sealed, without `approvals.seals`, and `audit_broken` if some were kept because they
+   * are not what was sealed.
    */
   async prune(options: { readonly olderThanMs: number }): Promise<number> {
     const service = await this.#service();
-    const sealer = await sealerForRemoval(await this.#runtime());
-    return pruneApprovals(service, options, isRunningIn(service.backend), sealer);
+    const seals = await sealsForRemoval(await this.#runtime());
+    return pruneApprovals(service, options, isRunningIn(service.backend), seals);
   }
 
   /** Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. */

@@ -1,9 +1,11 @@
+import { access } from 'node:fs/promises';
 import { readSealKey, readSealPublicKey, type SealKey, type SealPublicKey } from '../../core/approval/seal/key.ts';
-import { isSealed, SealLog, storedSeals } from '../../core/approval/seal/seal-log.ts';
+import { SealLog } from '../../core/approval/seal/seal-log.ts';
 import type { SealSource } from '../../core/approval/seal/sealed-audit.ts';
 import { Sealer } from '../../core/approval/seal/sealer.ts';
 import type { SealSink } from '../../core/approval/seal/sink.ts';
-import { SvcError } from '../../core/errors.ts';
+import { isSealed, uncheckedSeals } from '../../core/approval/seal/stored-seals.ts';
+import { errorMessage, SvcError, systemErrorCode } from '../../core/errors.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { openApprovals } from './approval-runtime.ts';
 
@@ -18,16 +20,23 @@ export interface SealOptions {
 /** Seals what is new in the store of a runtime. Throws `config_invalid` without a usable key or sink. */
 export async function openSealer(runtime: Runtime): Promise<Sealer> {
   const key = requireSealKey(runtime);
+  const earlier = configuredPublicKeys(runtime);
   const sinks = new Map<string, SealSink>();
   for (const name of Object.keys(runtime.config.approvals?.seals?.sinks ?? {}))
     sinks.set(name, await runtime.sealSink(name));
   const { service, backend, owner } = await openApprovals(runtime);
-  return new Sealer(service, await SealLog.open(backend, owner, key, sinks));
+  return new Sealer(service, await SealLog.open(backend, owner, { key, earlier }, sinks));
 }
 
-/** The sealer of a store that is sealed, which must seal what is removed. Throws `seals_needed` where it is not configured. */
-export async function sealerForRemoval(runtime: Runtime): Promise<Sealer | undefined> {
-  if (runtime.config.approvals?.seals) return openSealer(runtime);
+/**
+ * What seals the removal of requests, and what they are compared with before it, in a store that is sealed. Throws
+ * `seals_needed` where it is not configured.
+ */
+export async function sealsForRemoval(
+  runtime: Runtime,
+): Promise<{ readonly sealer: Sealer; readonly source: SealSource } | undefined> {
+  const source = await sealSource(runtime, {});
+  if (source) return { sealer: await openSealer(runtime), source };
   const { backend } = await openApprovals(runtime);
   if (!(await isSealed(backend))) return undefined;
   throw new SvcError('seals_needed', 'The audit of this store is sealed, and approvals.seals is not set.', {
@@ -66,15 +75,19 @@ export async function sealSource(
   const keys = sealPublicKeys(runtime, publicKeys);
   if (sealFiles.length > 0) {
     const open = await runtime.find('sealSinks', 'file');
+    for (const path of sealFiles) await assertReadable(path);
     const files = sealFiles.map((path) => open({ root: process.cwd(), path }));
-    return { from: sealFiles.join(', '), keys, product, env, read: () => readAll(files) };
-  }
-  for (const name of Object.keys(seals?.sinks ?? {})) {
-    const sink = await runtime.sealSink(name);
-    if (sink.read) return { from: `the sink "${name}"`, keys, product, env, read: () => readAll([sink]) };
+    const from = sealFiles.join(', ');
+    return { from, isExpected: true, keys, product, env, read: () => readAll(files, from) };
   }
   const { backend } = await openApprovals(runtime);
-  return { from: 'the store itself', keys, product, env, read: () => storedSeals(backend) };
+  const isExpected = await isSealed(backend);
+  for (const name of Object.keys(seals?.sinks ?? {})) {
+    const sink = await runtime.sealSink(name);
+    const from = `the sink "${name}"`;
+    if (sink.read) return { from, isExpected, keys, product, env, read: () => readAll([sink], from) };
+  }
+  return { from: 'the store itself', isExpected, keys, product, env, read: () => uncheckedSeals(backend) };
 }
 
 /** The keys of which one must have signed a seal. Throws `config_invalid` without one. */
@@ -82,14 +95,11 @@ export function sealPublicKeys(
   { config }: Pick<Runtime, 'config'>,
   given: readonly string[],
 ): readonly SealPublicKey[] {
-  const { key, publicKeys = [] } = config.approvals?.seals ?? {};
+  const { key } = config.approvals?.seals ?? {};
   const keys =
     given.length > 0
       ? given.map((text) => readSealPublicKey(text, 'the public key'))
-      : [
-          ...(key === undefined ? [] : [readSealKey(key, 'approvals.seals.key')]),
-          ...publicKeys.map((text) => readSealPublicKey(text, 'approvals.seals.publicKeys')),
-        ];
+      : [...(key === undefined ? [] : [readSealKey(key, 'approvals.seals.key')]), ...configuredPublicKeys({ config })];
   if (keys.length > 0) return keys;
   throw new SvcError('config_invalid', 'The public key of the seals is not known.', {
     why: 'Seals are verified with the key whose private half has signed them.',
@@ -101,6 +111,31 @@ export function sealPublicKeys(
   });
 }
 
-async function* readAll(sinks: readonly SealSink[]): AsyncGenerator<unknown> {
-  for (const sink of sinks) if (sink.read) yield* sink.read();
+async function assertReadable(path: string): Promise<void> {
+  try {
+    await access(path);
+  } catch (error) {
+    throw new SvcError('file_invalid', 'A file with seals cannot be read.', {
+      why: systemErrorCode(error) ?? errorMessage(error),
+      state: 'Nothing was verified.',
+      where: path,
+    });
+  }
+}
+
+function configuredPublicKeys({ config }: Pick<Runtime, 'config'>): readonly SealPublicKey[] {
+  const { publicKeys = [] } = config.approvals?.seals ?? {};
+  return publicKeys.map((text) => readSealPublicKey(text, 'approvals.seals.publicKeys'));
+}
+
+async function* readAll(sinks: readonly SealSink[], from: string): AsyncGenerator<unknown> {
+  try {
+    for (const sink of sinks) if (sink.read) yield* sink.read();
+  } catch (error) {
+    throw new SvcError('file_invalid', `The seals in ${from} cannot be read.`, {
+      why: errorMessage(error),
+      state: 'Nothing was verified.',
+      cause: error,
+    });
+  }
 }

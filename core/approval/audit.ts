@@ -2,9 +2,8 @@ import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { callKey } from '../tool/call-digest.ts';
 import { chainProblems } from './event-chain.ts';
-import { APPROVAL_STATUSES } from './list-approvals.ts';
 import { toApprovalRecord } from './public-view.ts';
-import { type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
+import { APPROVAL_STATUSES, type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import { type SealCheck, SealedAudit, type SealSource } from './seal/sealed-audit.ts';
 import type { Sealer } from './seal/sealer.ts';
@@ -129,7 +128,7 @@ export async function verifyAudit(
     // One that is decided in the meantime appears again under its new status.
     if (checked.has(requestId)) continue;
     checked.add(requestId);
-    const problems = [...chainProblems(record), ...(sealed?.problemsOf(record) ?? [])];
+    const problems = problemsOf(record, sealed);
     if (problems.length > 0) broken.push({ requestId, problems });
   }
   if (sealed) {
@@ -138,13 +137,32 @@ export async function verifyAudit(
     // `prune` may have sealed a removal in the meantime.
     const later = missing.length > 0 ? await SealedAudit.read(source) : sealed;
     for (const requestId of missing) {
-      if (later.wasRemoved(requestId) || (await service.read(requestId))) continue;
-      broken.push({ requestId, problems: ['The request was removed, and not by svc approvals prune.'] });
+      if (later.wasRemoved(requestId)) continue;
+      const found = await service.read(requestId);
+      // What the list left out was created at another time, or is in none of its states any more.
+      const problems = found
+        ? problemsOf(found.record, sealed)
+        : ['The request was removed, and not by svc approvals prune.'];
+      if (problems.length > 0) broken.push({ requestId, problems });
     }
   }
   // By the time of their creation, so that the first one comes first.
   broken.sort((one, other) => (one.requestId < other.requestId ? -1 : 1));
   return { checked: checked.size, broken, ...(sealed && { seals: sealed.check }) };
+}
+
+const problemsOf = (row: ApprovalRow, sealed: SealedAudit | undefined): string[] => [
+  ...chainProblems(row),
+  ...(sealed?.problemsOf(row) ?? []),
+];
+
+function changedError(broken: readonly AuditProblem[], removed: number): SvcError {
+  return new SvcError('audit_broken', 'Some requests were not removed, because they are not what was sealed.', {
+    why: `Changed in the database: ${broken.length}, the first of them ${broken[0]?.requestId}.`,
+    state: `Removed: ${removed} others.`,
+    next: ['svc approvals verify    names what was changed'],
+    details: { broken, removed },
+  });
 }
 
 /** The delivery attempts of a request, oldest first. */
@@ -160,19 +178,30 @@ const PRUNED_AT_ONCE = 500;
 
 /**
  * Removes ended requests that were created more than `olderThanMs` ago, with their deliveries. Returns how many.
- * Keeps requests of running executions: without its request, a repeated call would be requested, and run, again.
+ * Keeps requests of running executions: without its request, a repeated call would be requested, and run, again. With
+ * `seals`, throws `audit_broken` at the end if some were kept because they were changed.
  */
 export async function pruneApprovals(
   service: ApprovalService,
   { olderThanMs }: { readonly olderThanMs: number },
   isRunning: (executionId: string) => Promise<boolean>,
-  sealer?: Pick<Sealer, 'sealRemoval'>,
+  seals?: { readonly sealer: Pick<Sealer, 'sealRemoval'>; readonly source: SealSource },
 ): Promise<number> {
   const before = await pruneCutoff(service.clock, olderThanMs);
   const now = await service.clock.now();
+  const sealed = seals && (await SealedAudit.read(seals.source));
+  const [first] = sealed?.check.problems ?? [];
+  if (first !== undefined) {
+    throw new SvcError('audit_broken', 'The seals were changed.', {
+      why: first,
+      state: 'Nothing was removed.',
+      next: ['svc approvals verify    names what was changed'],
+    });
+  }
   let removed = 0;
+  const changed: AuditProblem[] = [];
   const removeAll = async (rows: readonly RequestRow[]) => {
-    await sealer?.sealRemoval(rows);
+    await seals?.sealer.sealRemoval(rows);
     for (const row of rows) {
       if ((await service.rows.remove(row.record.requestId, row.version)) !== 'removed') continue;
       removed += 1;
@@ -184,6 +213,11 @@ export async function pruneApprovals(
     const { record } = row;
     if (isOpen(row) && !hasLapsed(record, now) && !(await isForgotten(service, record))) continue;
     if (await isRunning(record.executionId)) continue;
+    const problems = sealed ? problemsOf(record, sealed) : [];
+    if (problems.length > 0) {
+      changed.push({ requestId: record.requestId, problems });
+      continue;
+    }
     batch.push(row);
     if (batch.length < PRUNED_AT_ONCE) continue;
     await removeAll(batch);
@@ -191,6 +225,8 @@ export async function pruneApprovals(
   }
   if (batch.length > 0) await removeAll(batch);
   await service.presence.prune(before);
+  // A seal that says that it was removed would hide that it was changed.
+  if (changed.length > 0) throw changedError(changed, removed);
   return removed;
 }
 

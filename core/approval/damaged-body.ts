@@ -1,5 +1,6 @@
 import { isPlainObject, type Json } from '../json.ts';
 import type { RecordStore, Versioned } from '../records.ts';
+import { APPROVAL_STATUSES } from './request.ts';
 import type { ApprovalBody, ApprovalRow } from './schema.ts';
 
 /**
@@ -25,8 +26,17 @@ export function withReadableBodies(store: RecordStore<ApprovalRow>): RecordStore
 }
 
 function readable(row: Versioned<ApprovalRow>): Versioned<ApprovalRow> {
-  return isReadable(row.record.body) ? row : { ...row, record: { ...row.record, body: damagedBody(row.record) } };
+  const { record } = row;
+  if (!isStatus(record.status)) return damaged({ ...row, record: { ...record, status: 'approved' } });
+  return isReadable(record.body) ? row : damaged(row);
 }
+
+const damaged = (row: Versioned<ApprovalRow>): Versioned<ApprovalRow> => ({
+  ...row,
+  record: { ...row.record, body: damagedBody(row.record) },
+});
+
+const isStatus = (status: unknown): boolean => APPROVAL_STATUSES.some((one) => one === status);
 
 const RUNS: ReadonlySet<unknown> = new Set(['none', 'claimed', 'unknown', 'done'] satisfies ApprovalBody['run'][]);
 const TEXTS = ['tool', 'toolDigest', 'digest', 'reason', 'timestamp'] as const satisfies (keyof ApprovalBody)[];
@@ -89,7 +99,7 @@ function damagedBody({ status, body, expiresAt }: ApprovalRow): ApprovalBody {
     reason: 'The stored request is damaged. It can be rejected; it cannot run.',
     timestamp: expiresAt.toISOString(),
     timeoutMs: 0,
-    // An approved call may have run.
+    // An approved call may have run, and so may one with a status that svc does not write.
     run: status === 'approved' ? 'unknown' : 'none',
     events: [],
     damaged: body as unknown as Json,

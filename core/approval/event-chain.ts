@@ -30,7 +30,7 @@ export function headOf(row: ApprovalRow, count = row.body.events.length): string
   return last ? jsonDigest(last) : originOf(row);
 }
 
-/** What is wrong with the events of a request, oldest first. Nothing is quoted from it. */
+/** What is wrong with the events of a request, oldest first. Parameters are not quoted. */
 export function chainProblems(row: ApprovalRow): string[] {
   const { body } = row;
   if (body.damaged !== undefined) return ['Its body is damaged.'];

@@ -2,11 +2,9 @@ import { SvcError } from '../errors.ts';
 import { isPageLimit, type RecordStore } from '../records.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { toApprovalRecord } from './public-view.ts';
-import { type ApprovalRecord, type ApprovalStatus, idRange, isCreatedIn } from './request.ts';
+import { APPROVAL_STATUSES, type ApprovalRecord, type ApprovalStatus, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
-
-export const APPROVAL_STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'] as const;
 
 /** @experimental */
 export interface ListQuery {

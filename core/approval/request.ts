@@ -20,8 +20,10 @@ export interface ApprovalRequest {
   readonly toolCallId?: string;
 }
 
+export const APPROVAL_STATUSES = ['waiting', 'approved', 'rejected', 'cancelled'] as const;
+
 /** @experimental */
-export type ApprovalStatus = 'waiting' | 'approved' | 'rejected' | 'cancelled';
+export type ApprovalStatus = (typeof APPROVAL_STATUSES)[number];
 
 /** Who rejected a request: a person, its deadline or a policy. @experimental */
 export type RejectionCause = 'human' | 'timeout' | 'policy';

@@ -1,9 +1,12 @@
+import { headerDigest } from '../../core/approval/seal/seal.ts';
 import type { SealSink } from '../../core/approval/seal/sink.ts';
 import { SvcError } from '../../core/errors.ts';
 import { definePlugin } from '../../core/plugin.ts';
 import { addressProblem } from '../../core/url.ts';
 import { post } from '../channels/post.ts';
 import { decodeSecrets, signatureHeaders } from '../shared/standard-webhooks.ts';
+
+const DIGEST_LENGTH = 16;
 
 /**
  * Posts each seal, signed by Standard Webhooks 1.0.0. Its `webhook-id` is the same for every attempt. An answer with a status
@@ -13,7 +16,8 @@ function webhook(url: string, keys: readonly Buffer[]): SealSink {
   return {
     async write(seal, signal) {
       const body = JSON.stringify(seal);
-      const id = `seal-${encodeURIComponent(seal.product)}-${encodeURIComponent(seal.env)}-${seal.seal}`;
+      // The number alone may come twice: after the store was restored from a backup.
+      const id = `seal-${seal.product}-${seal.env}-${seal.seal}-${headerDigest(seal).slice(0, DIGEST_LENGTH)}`;
       const headers = {
         'content-type': 'application/json',
         ...signatureHeaders(keys, id, Math.floor(Date.now() / 1000), body),

@@ -45,7 +45,7 @@ export async function openSealed(
   }: { readonly file?: string; readonly key?: SealKey; readonly sinks?: SealSinks } = {},
 ): Promise<Sealed> {
   const backend: StorageBackend = service.backend;
-  const log = await SealLog.open(backend, OWNER, key, sinks);
+  const log = await SealLog.open(backend, OWNER, { key }, sinks);
   const { product, env } = OWNER;
   const source = { from: file, keys: [key], product, env, read: () => openFileSink(file).read() };
   return { key, log, sealer: new Sealer(service, log), file, source };

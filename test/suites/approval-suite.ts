@@ -6,9 +6,9 @@ import { type AuditEntry, auditTrail, pruneApprovals, verifyAudit } from '../../
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { DETACH } from '../../core/approval/call.ts';
 import { decide, type Signal } from '../../core/approval/decide.ts';
-import { APPROVAL_STATUSES, listApprovals } from '../../core/approval/list-approvals.ts';
+import { listApprovals } from '../../core/approval/list-approvals.ts';
 import type { CallOutcome } from '../../core/approval/outcome.ts';
-import { newRequestId } from '../../core/approval/request.ts';
+import { APPROVAL_STATUSES, newRequestId } from '../../core/approval/request.ts';
 import { type ApprovalRow, approvals, tools, waiters } from '../../core/approval/schema.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import { validUntil, withClaim } from '../../core/approval/state.ts';

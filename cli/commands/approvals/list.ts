@@ -1,7 +1,6 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { APPROVAL_STATUSES } from '../../../core/approval/list-approvals.ts';
-import type { ApprovalStatus } from '../../../core/approval/request.ts';
+import { APPROVAL_STATUSES, type ApprovalStatus } from '../../../core/approval/request.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
 import { listLines } from '../../approvals/request-text.ts';

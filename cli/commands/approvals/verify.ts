@@ -54,11 +54,11 @@ export default class ApprovalsVerify extends ApprovalsCommand {
     const count = plural(checked, 'request');
     const problems = [
       ...(seals?.problems ?? []),
-      ...broken.flatMap(({ requestId, problems: texts }) => texts.map((text) => `${requestId}  ${text}`)),
+      ...broken.flatMap(({ requestId, problems: texts }) => texts.map((text) => `${requestId}: ${text}`)),
     ];
-    for (const text of problems) this.print(text);
+    for (const text of problems) this.print(displayText(text));
     if (problems.length === 0) this.print(`${count} checked: every event fits.`);
-    if (seals) for (const text of sealLines(seals)) this.print(text);
+    if (seals) for (const text of sealLines(seals)) this.print(displayText(text));
     if (problems.length > 0) throw brokenError(check);
     return { data: { ...check } };
   }
@@ -82,7 +82,7 @@ export default class ApprovalsVerify extends ApprovalsCommand {
     const problems = proofProblems(proof, keys);
     const { requestId } = proof.sealed;
     if (problems.length > 0) {
-      for (const text of problems) this.print(text);
+      for (const text of problems) this.print(displayText(text));
       throw new SvcError('audit_broken', `The proof of ${requestId} does not hold.`, {
         why: problems.join(' '),
         state: 'Nothing was changed by this command.',
@@ -91,7 +91,7 @@ export default class ApprovalsVerify extends ApprovalsCommand {
         where: file,
       });
     }
-    for (const text of proofLines(proof)) this.print(text);
+    for (const text of proofLines(proof)) this.print(displayText(text));
     const { events, seal, call } = proof;
     const { product, env, at } = seal;
     return { data: { requestId, product, env, seal: seal.seal, sealedAt: at, ...(call && { call }), events } };
@@ -107,7 +107,7 @@ function brokenError({ checked, broken, seals }: AuditCheck): SvcError {
   const isSealBroken = seals !== undefined && seals.problems.length > 0;
   const message =
     broken.length === 0
-      ? 'The seals were changed.'
+      ? 'The seals are missing or were changed.'
       : `${broken.length} of ${count} were changed in the database${isSealBroken ? ', and so were the seals' : ''}.`;
   return new SvcError('audit_broken', message, {
     why: seals
@@ -120,7 +120,7 @@ function brokenError({ checked, broken, seals }: AuditCheck): SvcError {
 }
 
 function sealLines({ from, seals, last, sealedAt, removed, unsealed }: SealCheck): string[] {
-  if (last === 0) return [`There are no seals in ${from}: only hashes were compared.`];
+  if (last === 0) return [`Nothing is sealed yet in ${from}: only hashes were compared.`];
   const lines = [
     `Compared with ${plural(seals, 'seal')} of ${from}, up to seal ${last} (${sealedAt ?? 'incomplete'}).`,
   ];
@@ -133,11 +133,11 @@ function proofLines({ sealed, seal, events, call }: AuditProof): string[] {
   const { product, env, at } = seal;
   return [
     `${sealed.requestId} of ${product} (${env}) is as it was sealed at ${at}, in seal ${seal.seal}.`,
-    ...(call ? [`${displayText(call.tool)} ${inlineJson(call.parameters)}`] : []),
+    ...(call ? [`${call.tool} ${inlineJson(call.parameters)}`] : []),
     ...events.map(({ at: moment, type, by, as, principal }) => {
       const who = by === undefined ? '' : ` by ${by}`;
       const verified = principal === undefined ? '' : ` (verified by ${principal.verifiedBy})`;
-      return `${moment}  ${displayText(`${type}${as === undefined ? '' : ` (${as})`}${who}${verified}`)}`;
+      return `${moment} ${type}${as === undefined ? '' : ` (${as})`}${who}${verified}`;
     }),
   ];
 }

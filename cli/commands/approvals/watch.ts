@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { APPROVAL_STATUSES, type ListQuery } from '../../../core/approval/list-approvals.ts';
-import type { ApprovalRecord } from '../../../core/approval/request.ts';
+import type { ListQuery } from '../../../core/approval/list-approvals.ts';
+import { APPROVAL_STATUSES, type ApprovalRecord } from '../../../core/approval/request.ts';
 import { ApprovalsCommand } from '../../approvals/decide.ts';
 import { decidedLines, listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';

@@ -3,7 +3,7 @@ import type { StorageBackend } from '../backend.ts';
 import { createdNear } from '../request.ts';
 import type { ApprovalRow } from '../schema.ts';
 import { openRequests } from './schema.ts';
-import { isSealed } from './seal-log.ts';
+import { isSealed } from './stored-seals.ts';
 
 /** The next search for new events begins with requests that were created this long before the last one. */
 export const SEARCH_MARGIN_MS = 3_600_000;
@@ -25,7 +25,7 @@ export function announcingLateEvents(
     if (!(await isSealed(backend))) return;
     const open = backend.records(openRequests);
     for (;;) {
-      if ((await open.insert({ requestId, state: 'open', at: CLOCK, events: -1 })) === 'inserted') return;
+      if ((await open.insert({ requestId, state: 'open', at: CLOCK, seal: 0 })) === 'inserted') return;
       const found = await open.get(requestId);
       if (found && (await open.replace(requestId, found.version, { ...found.record, at: CLOCK })) === 'replaced')
         return;

@@ -56,14 +56,26 @@ export function isProof(value: unknown): value is AuditProof {
     value.proof === 1 &&
     isPlainObject(value.request) &&
     Array.isArray(value.events) &&
-    value.events.every(isPlainObject) &&
+    value.events.every(isEvent) &&
     isSealedRequest(value.sealed) &&
     Array.isArray(value.path) &&
-    value.path.every((step) => Array.isArray(step) && typeof step[1] === 'string') &&
+    value.path.every(isStep) &&
     isSealHeader(value.seal) &&
-    (value.call === undefined || isPlainObject(value.call))
+    (value.call === undefined || (isPlainObject(value.call) && typeof value.call.tool === 'string'))
   );
 }
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isOptionalText = (value: unknown): boolean => value === undefined || isText(value);
+const isEvent = (value: unknown): boolean =>
+  isPlainObject(value) &&
+  isText(value.at) &&
+  isText(value.type) &&
+  isOptionalText(value.by) &&
+  isOptionalText(value.as) &&
+  (value.principal === undefined || (isPlainObject(value.principal) && isText(value.principal.verifiedBy)));
+const isStep = (value: unknown): boolean =>
+  Array.isArray(value) && (value[0] === 'left' || value[0] === 'right') && isText(value[1]);
 
 /** What of a proof does not hold; nothing if it does. */
 export function proofProblems(proof: AuditProof, keys: readonly SealPublicKey[]): string[] {
@@ -72,6 +84,7 @@ export function proofProblems(proof: AuditProof, keys: readonly SealPublicKey[])
   const signature = signatureProblem(seal, keys);
   if (signature !== undefined) problems.push(`Seal ${seal.seal} ${signature}.`);
   if (rootOfPath(leafOf(sealed), path) !== seal.root) problems.push(`Seal ${seal.seal} does not cover the request.`);
+  if (sealed.requestId !== request.requestId || sealed.removed) problems.push('What is sealed is another request.');
   if (call && callDigest(call) !== request.digest) problems.push('The call is not that of the request.');
   const linked: readonly { readonly prev?: string }[] = events;
   let head = jsonDigest(request);

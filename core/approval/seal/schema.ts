@@ -24,8 +24,8 @@ export interface OpenRow {
   readonly state: 'open';
   /** When a process announced an event, or the search that added it began. */
   readonly at: Date;
-  /** How many events the last seal of the request covers; -1 if it is in none. */
-  readonly events: number;
+  /** The number of a seal that covers what earlier searches found; 0 if none does. */
+  readonly seal: number;
 }
 
 export const openRequests: RecordDefinition<OpenRow> = {
@@ -35,7 +35,7 @@ export const openRequests: RecordDefinition<OpenRow> = {
     requestId: { type: 'string' },
     state: { type: 'string' },
     at: { type: 'timestamp' },
-    events: { type: 'integer' },
+    seal: { type: 'integer' },
   },
   indexes: [{ name: 'byState', equals: ['state'], sort: 'requestId', sharded: true }],
 };

@@ -1,3 +1,4 @@
+import { SvcError } from '../../errors.ts';
 import { canonicalJson, isPlainObject, jsonDigest } from '../../json.ts';
 import type { SealKey, SealPublicKey } from './key.ts';
 import { merkleRoot } from './merkle.ts';
@@ -65,16 +66,24 @@ export function headerOf(seal: SealHeader): SealHeader {
 /** What the next seal has as `previous`. */
 export const headerDigest = (seal: SealHeader): string => jsonDigest(headerOf(seal));
 
-/** Why a header was not signed by one of these keys; undefined if it was. */
+/** Why a header is not what one of these keys has signed; undefined if it is. Throws `config_invalid` for another key. */
 export function signatureProblem(header: SealHeader, keys: readonly SealPublicKey[]): string | undefined {
   const key = keys.find(({ id }) => id === header.key);
-  if (!key) return `was signed with another key, ${header.key}`;
-  return key.verifies(signedText(header), header.signature) ? undefined : 'is not what was signed';
+  if (key) return key.verifies(signedText(header), header.signature) ? undefined : 'is not what was signed';
+  throw new SvcError('config_invalid', `The key that signed seal ${header.seal} is not known.`, {
+    why: `Its id is ${JSON.stringify(header.key)}; known: ${keys.map(({ id }) => id).join(', ')}.`,
+    next: [
+      'After a change of the key: add the public key of that time to approvals.seals.publicKeys, or pass it with --key.',
+      'Otherwise, find out who wrote to the database.',
+    ],
+  });
 }
 
-/** Why the requests of a seal are not those that it was signed for; undefined if they are. */
-export function requestsProblem({ requests, size, root }: Seal): string | undefined {
-  const isSame = requests.length === size && merkleRoot(leavesOf(requests)) === root;
+/** As `signatureProblem`, of a whole seal. */
+export function sealProblem(seal: Seal, keys: readonly SealPublicKey[]): string | undefined {
+  const problem = signatureProblem(seal, keys);
+  if (problem !== undefined) return problem;
+  const isSame = seal.requests.length === seal.size && merkleRoot(leavesOf(seal.requests)) === seal.root;
   return isSame ? undefined : 'has other requests than were signed';
 }
 

@@ -2,7 +2,7 @@ import { headOf } from '../event-chain.ts';
 import type { ApprovalRow } from '../schema.ts';
 import { ANNOUNCED_MS } from './announce-late.ts';
 import type { SealPublicKey } from './key.ts';
-import { headerDigest, isSeal, requestsProblem, type Seal, type SealedRequest, signatureProblem } from './seal.ts';
+import { headerDigest, isSeal, type Seal, type SealedRequest, sealProblem } from './seal.ts';
 
 /** What a check of the audit is compared with. */
 export interface SealSource {
@@ -10,6 +10,8 @@ export interface SealSource {
   readonly from: string;
   /** The seals, oldest first. */
   read(): AsyncIterable<unknown>;
+  /** There must be some. */
+  readonly isExpected?: boolean;
   /** One of them has signed each seal. */
   readonly keys: readonly SealPublicKey[];
   readonly product: string;
@@ -35,23 +37,28 @@ export interface SealCheck {
 
 interface Covered extends SealedRequest {
   readonly seal: number;
+  /** Milliseconds since 1970: what was stored by then is in an earlier seal. Undefined if no search had ended. */
+  readonly since: number | undefined;
 }
 
 /** Compares requests with what was sealed of them. */
 export class SealedAudit {
   readonly #from: string;
+  /** By request, the one with the most events last. */
   readonly #requests = new Map<string, Covered[]>();
   readonly #seen = new Set<string>();
   readonly #problems: string[] = [];
-  #seals = 0;
-  #last: Seal | undefined;
+  /** The digests of the headers, by number. */
+  readonly #headers = new Map<number, string>();
+  #last = 0;
   #complete: Seal | undefined;
   #unsealed = 0;
 
-  /** Reads every seal, and checks that they are signed and follow each other. */
+  /** Reads every seal, and checks that they are signed and follow each other. Throws `config_invalid` for an unknown key. */
   static async read(source: SealSource): Promise<SealedAudit> {
     const audit = new SealedAudit(source.from);
     for await (const seal of source.read()) audit.#add(seal, source);
+    if (audit.#last === 0 && source.isExpected) audit.#problems.push(`There are no seals in ${source.from}.`);
     return audit;
   }
 
@@ -61,11 +68,11 @@ export class SealedAudit {
 
   get check(): SealCheck {
     let removed = 0;
-    for (const covered of this.#requests.values()) if (covered.some((one) => one.removed)) removed += 1;
+    for (const requestId of this.#requests.keys()) if (this.wasRemoved(requestId)) removed += 1;
     return {
       from: this.#from,
-      seals: this.#seals,
-      last: this.#last?.seal ?? 0,
+      seals: this.#headers.size,
+      last: this.#last,
       ...(this.#complete && { sealedAt: this.#complete.at }),
       removed,
       unsealed: this.#unsealed,
@@ -73,27 +80,24 @@ export class SealedAudit {
     };
   }
 
-  /** What was sealed of a request and is not so any more, and what should have been sealed. */
+  /** What was sealed of a request and is not so any more, and what was sealed or is there long after its time. */
   problemsOf(row: ApprovalRow): string[] {
     const { requestId, body } = row;
     this.#seen.add(requestId);
     const problems: string[] = [];
+    const covered = this.#requests.get(requestId) ?? [];
     let intact = -1;
-    for (const { events, head, seal } of this.#requests.get(requestId) ?? []) {
-      const isSame = events <= body.events.length && headOf(row, events) === head;
-      if (isSame) intact = events;
-      else if (problems.length === 0) problems.push(`${partText(intact, events)} since seal ${seal}.`);
+    for (const { events, head, seal, since } of covered) {
+      if (events > body.events.length || headOf(row, events) !== head) {
+        problems.push(`${partText(intact, events)} since seal ${seal}.`);
+        break;
+      }
+      problems.push(...lateTexts(row, intact, events, since));
+      intact = Math.max(intact, events);
     }
-    const sealed = this.#requests.get(requestId)?.at(-1)?.events ?? -1;
-    const isNew = (at: string) => !this.#wasSealedAfter(at);
-    if (sealed < 0 && !isNew(body.timestamp)) problems.push('The request was put in: it is in no seal.');
-    const unsealed = body.events.slice(Math.max(sealed, 0));
-    const late = unsealed.findIndex(({ at }) => !isNew(at));
-    const event = unsealed[late];
-    if (event && sealed >= 0) {
-      const name = `Event ${sealed + late + 1} (${event.type}, ${event.at})`;
-      problems.push(`${name} was put in: it is in no seal, and those of its time have been sealed.`);
-    }
+    const sealed = covered.at(-1)?.events ?? -1;
+    const complete = this.#complete && Date.parse(this.#complete.at);
+    problems.push(...lateTexts(row, sealed, body.events.length, complete));
     if (sealed < body.events.length) this.#unsealed += 1;
     return problems;
   }
@@ -103,41 +107,41 @@ export class SealedAudit {
     return [...this.#requests.keys()].filter((requestId) => !this.#seen.has(requestId) && !this.wasRemoved(requestId));
   }
 
+  /** Whether `prune` removed all that was sealed of a request. */
   wasRemoved(requestId: string): boolean {
-    return this.#requests.get(requestId)?.some(({ removed }) => removed) === true;
-  }
-
-  /** Whether what was stored at that time is sealed, even if its write took a while. */
-  #wasSealedAfter(at: string): boolean {
-    return this.#complete !== undefined && Date.parse(at) < Date.parse(this.#complete.at) - ANNOUNCED_MS;
+    const covered = this.#requests.get(requestId) ?? [];
+    const last = covered.at(-1)?.events;
+    return covered.some(({ events, removed }) => removed && events === last);
   }
 
   #add(value: unknown, { keys, product, env }: SealSource): void {
     if (!isSeal(value)) {
-      this.#problems.push(`After seal ${this.#last?.seal ?? 0} is something that is not a seal.`);
+      this.#problems.push(`After seal ${this.#last} is something that is not a seal.`);
       return;
     }
-    const expected = (this.#last?.seal ?? 0) + 1;
-    const name = `Seal ${value.seal}`;
-    if (this.#last && headerDigest(this.#last) === headerDigest(value)) return;
+    const { seal } = value;
+    const digest = headerDigest(value);
+    // A sink may be written twice.
+    if (this.#headers.get(seal) === digest) return;
     const problem =
-      signatureProblem(value, keys) ??
-      requestsProblem(value) ??
+      sealProblem(value, keys) ??
       (value.product === product && value.env === env ? undefined : `is of ${value.product} (${value.env})`);
     if (problem !== undefined) {
-      this.#problems.push(`${name} ${problem}.`);
+      this.#problems.push(`Seal ${seal} ${problem}.`);
       return;
     }
-    if (value.seal > expected) {
-      const last = value.seal - 1;
-      this.#problems.push(last === expected ? `Seal ${last} is missing.` : `Seals ${expected} to ${last} are missing.`);
-    } else if (value.seal < expected) this.#problems.push(`${name} comes after seal ${expected - 1}.`);
-    else if (value.previous !== (this.#last ? headerDigest(this.#last) : null))
-      this.#problems.push(`${name} does not follow the one before it.`);
-    this.#seals += 1;
-    this.#last = value;
+    const expected = this.#last + 1;
+    if (seal > expected) {
+      const which = seal - 1 === expected ? `Seal ${expected} is` : `Seals ${expected} to ${seal - 1} are`;
+      this.#problems.push(`${which} missing.`);
+    } else if (seal < expected) this.#problems.push(`Seal ${seal} comes after seal ${this.#last}.`);
+    else if (value.previous !== (this.#headers.get(this.#last) ?? null))
+      this.#problems.push(`Seal ${seal} does not follow the one before it.`);
+    this.#headers.set(seal, digest);
+    this.#last = seal;
+    const since = this.#complete && Date.parse(this.#complete.at);
+    for (const request of value.requests) this.#cover({ ...request, seal, since });
     if (value.complete) this.#complete = value;
-    for (const request of value.requests) this.#cover({ ...request, seal: value.seal });
   }
 
   #cover(request: Covered): void {
@@ -151,6 +155,23 @@ export class SealedAudit {
 function partText(intact: number, events: number): string {
   if (events === 0) return 'The request was changed';
   const from = Math.max(intact + 1, 1);
-  const which = from === events ? `Event ${events}` : `One of events ${from} to ${events}`;
+  const which = from >= events ? `Event ${events}` : `One of events ${from} to ${events}`;
   return `${intact < 0 ? `${which}, or the request,` : which} was changed, removed, put in or moved`;
+}
+
+/**
+ * What of a request, after its first `from` events up to `to`, is dated long before `since`, when a search found all that
+ * was there: -1 for the request itself.
+ */
+function lateTexts({ body }: ApprovalRow, from: number, to: number, since: number | undefined): string[] {
+  if (since === undefined) return [];
+  // Also what is not a date.
+  const isLate = (at: string) => !(Date.parse(at) >= since - ANNOUNCED_MS);
+  const texts =
+    from < 0 && isLate(body.timestamp) ? ['The request was put in: it is in no seal of the time that it has.'] : [];
+  const events = body.events.slice(Math.max(from, 0), to);
+  const late = texts.length === 0 ? events.findIndex(({ at }) => isLate(at)) : -1;
+  if (late >= 0)
+    texts.push(`Event ${Math.max(from, 0) + late + 1} was put in: it is in no seal of the time that it has.`);
+  return texts;
 }

@@ -1,13 +1,12 @@
 import { allRows, type RecordStore, type Versioned } from '../../records.ts';
-import { headOf } from '../event-chain.ts';
-import { APPROVAL_STATUSES } from '../list-approvals.ts';
-import { minIdAt } from '../request.ts';
+import { chainProblems, headOf } from '../event-chain.ts';
+import { APPROVAL_STATUSES, isRequestId, minIdAt } from '../request.ts';
 import type { ApprovalRow } from '../schema.ts';
 import type { ApprovalService, RequestRow } from '../service.ts';
 import { ANNOUNCED_MS, OPEN_MS, SEARCH_MARGIN_MS } from './announce-late.ts';
 import { type OpenRow, openRequests } from './schema.ts';
 import type { Seal, SealedRequest } from './seal.ts';
-import { type SealLog, storedSealsBackwards } from './seal-log.ts';
+import type { SealLog } from './seal-log.ts';
 
 /** @experimental */
 export interface SealReport {
@@ -49,10 +48,10 @@ export class Sealer {
     await this.#log.send();
     const now = await this.#service.clock.readNow();
     const at = new Date(now).toISOString();
-    const known = await this.#readSeals(all);
     const open = new Map<string, Versioned<OpenRow>>();
     for await (const row of allRows(this.#open, 'byState', { equals: { state: 'open' }, limit: 1000 }))
       open.set(row.record.requestId, row);
+    const known = await this.#readSeals(all, new Set([...open.values()].map(({ record }) => record.seal)));
     const report = { last: known.last?.seal ?? 0, seals: 0, requests: 0, events: 0 };
     let requests: SealedRequest[] = [];
     let done: Versioned<OpenRow>[] = [];
@@ -65,19 +64,22 @@ export class Sealer {
       requests = [];
       done = [];
     };
-    for await (const { record } of this.#candidates(known.completeAt, [...open.keys()])) {
-      if (record.body.damaged !== undefined) continue;
+    const forget = (row: Versioned<OpenRow>) => {
+      if (now - row.record.at.getTime() > ANNOUNCED_MS) done.push(row);
+    };
+    for await (const { record } of this.#candidates(known.completeAt, [...open.values()], forget)) {
       const { requestId, body } = record;
       const wasOpen = open.get(requestId);
-      const before = Math.max(known.events.get(requestId) ?? -1, wasOpen?.record.events ?? -1);
+      const before = known.sealed.get(requestId);
       const events = body.events.length;
-      if (mayChange(record, now)) await this.#keepOpen(requestId, wasOpen, before, now);
-      else if (wasOpen && now - wasOpen.record.at.getTime() > ANNOUNCED_MS) done.push(wasOpen);
-      known.events.set(requestId, Math.max(events, before));
-      if (events <= before) continue;
+      if (mayChange(record, now)) await this.#keepOpen(requestId, wasOpen, before?.seal ?? 0, now);
+      else if (wasOpen) forget(wasOpen);
+      // What was changed by other means is not sealed: `verify` reports it.
+      if (events <= (before?.events ?? -1) || !isRequestId(requestId) || chainProblems(record).length > 0) continue;
+      known.sealed.set(requestId, { events, seal: before?.seal ?? 0 });
       requests.push({ requestId, events, head: headOf(record) });
       report.requests += 1;
-      report.events += events - Math.max(before, 0);
+      report.events += events - (before?.events ?? 0);
       if (requests.length === MAX_REQUESTS) await write(false);
     }
     const sinceLast = now - Date.parse(known.last?.at ?? at);
@@ -89,6 +91,7 @@ export class Sealer {
 
   /** Before `prune` removes requests: seals that it does, so that `verify` does not miss them. */
   async sealRemoval(rows: readonly RequestRow[]): Promise<void> {
+    await this.#log.send();
     const at = new Date(await this.#service.clock.readNow()).toISOString();
     for (let from = 0; from < rows.length; from += MAX_REQUESTS) {
       const requests = rows.slice(from, from + MAX_REQUESTS).map(({ record }) => {
@@ -98,56 +101,69 @@ export class Sealer {
       await this.#log.append({ at, requests });
     }
     await this.#log.send();
-    for (const { record } of rows) {
-      const found = await this.#open.get(record.requestId);
-      if (found) await this.#open.remove(record.requestId, found.version);
-    }
   }
 
   /**
-   * When the last complete search began, and how many events of each request that the next one can find are sealed: of
-   * those that the seals since shortly before it cover, or all.
+   * When the last complete search began, and what is sealed of the requests that the next one can find: those that the
+   * seals since shortly before it cover, and the `others`; or all.
    */
-  async #readSeals(all: boolean): Promise<Known> {
-    const events = new Map<string, number>();
+  async #readSeals(all: boolean, others: Set<number>): Promise<Known> {
+    const sealed = new Map<string, { events: number; seal: number }>();
+    const add = ({ seal, requests }: Seal) => {
+      others.delete(seal);
+      for (const { requestId, events } of requests)
+        if (events > (sealed.get(requestId)?.events ?? -1)) sealed.set(requestId, { events, seal });
+    };
     let last: Seal | undefined;
     let completeAt: number | undefined;
-    for await (const seal of storedSealsBackwards(this.#service.backend)) {
+    for await (const seal of this.#log.stored.backwards()) {
       last ??= seal;
       const at = Date.parse(seal.at);
       if (!all && completeAt !== undefined && at < completeAt - 2 * SEARCH_MARGIN_MS) break;
-      for (const one of seal.requests) events.set(one.requestId, Math.max(events.get(one.requestId) ?? -1, one.events));
+      add(seal);
       if (seal.complete) completeAt ??= at;
     }
-    return { last, completeAt: all ? undefined : completeAt, events };
+    for (const number of [...others]) {
+      const seal = await this.#log.stored.get(number);
+      if (seal) add(seal);
+    }
+    return { last, completeAt: all ? undefined : completeAt, sealed };
   }
 
-  /** Requests that may have new events; some twice. Without `since`, all. */
-  async *#candidates(since: number | undefined, open: readonly string[]): AsyncGenerator<RequestRow> {
+  /** Requests that may have new events; some twice. Without `since`, all. `removed` receives those that were pruned. */
+  async *#candidates(
+    since: number | undefined,
+    open: readonly Versioned<OpenRow>[],
+    removed: (row: Versioned<OpenRow>) => void,
+  ): AsyncGenerator<RequestRow> {
     const { rows } = this.#service;
     const range = since === undefined ? {} : { from: minIdAt('apr', since - SEARCH_MARGIN_MS) };
     for (const status of APPROVAL_STATUSES)
       yield* allRows(rows, 'byStatus', { equals: { status }, ...range, limit: 500 });
-    if (since === undefined) return;
     for (let from = 0; from < open.length; from += READ_AT_ONCE) {
-      const read = open.slice(from, from + READ_AT_ONCE).map((requestId) => this.#service.read(requestId));
-      for (const row of await Promise.all(read)) if (row) yield row;
+      const some = open.slice(from, from + READ_AT_ONCE);
+      const found = await Promise.all(some.map(({ record }) => this.#service.read(record.requestId)));
+      for (const [index, one] of some.entries()) {
+        const row = found[index];
+        if (row) yield row;
+        else removed(one);
+      }
     }
   }
 
   /**
-   * Remembers a request that may get more events, and how many an earlier search has sealed: what this one seals is in the
-   * seals that the next one reads.
+   * Remembers a request that may get more events, and the seal of an earlier search that covers it: what this one seals is
+   * in the seals that the next one reads.
    */
   async #keepOpen(
     requestId: string,
     wasOpen: Versioned<OpenRow> | undefined,
-    events: number,
+    seal: number,
     now: number,
   ): Promise<void> {
-    const row = { requestId, state: 'open', at: new Date(now), events } as const;
+    const row = { requestId, state: 'open', at: new Date(now), seal } as const;
     if (!wasOpen) await this.#open.insert(row);
-    else if (wasOpen.record.events !== events) await this.#open.replace(requestId, wasOpen.version, row);
+    else if (wasOpen.record.seal !== seal) await this.#open.replace(requestId, wasOpen.version, row);
   }
 }
 
@@ -155,8 +171,8 @@ interface Known {
   readonly last: Seal | undefined;
   /** Milliseconds since 1970. */
   readonly completeAt: number | undefined;
-  /** The number of sealed events, by request. */
-  readonly events: Map<string, number>;
+  /** By request: how many of its events are sealed, and in which seal. */
+  readonly sealed: Map<string, { readonly events: number; readonly seal: number }>;
 }
 
 /** Whether a request may get an event that no process announces. */
