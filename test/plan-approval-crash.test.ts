@@ -15,7 +15,7 @@ import { test } from './kit/test.ts';
 
 const SLOW = { timeoutMs: 900_000 };
 /** Elsewhere than on PostgreSQL only some of the calls: each takes a run. SVC_TEST_EVERY_CALL=1 tries all. */
-const EVERY = process.env.SVC_TEST_EVERY_CALL === undefined ? 7 : 1;
+const EVERY = process.env.SVC_TEST_EVERY_CALL === undefined ? 11 : 1;
 
 /** Kills a run of an approved plan before the n-th call. Returns whether it had that many. */
 async function killRun(script: string, dialect: string, url: string, at: number): Promise<boolean> {
