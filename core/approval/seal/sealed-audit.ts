@@ -37,15 +37,26 @@ export interface SealCheck {
 
 interface Covered extends SealedRequest {
   readonly seal: number;
+}
+
+/** A seal that covers more events of a request than those before it. */
+interface Growth {
+  readonly events: number;
   /** Milliseconds since 1970: what was stored by then is in an earlier seal. Undefined if no search had ended. */
   readonly since: number | undefined;
+}
+
+interface SealsOfRequest {
+  /** The one with the most events last. */
+  readonly covered: Covered[];
+  /** In the order of the seals. */
+  readonly growth: Growth[];
 }
 
 /** Compares requests with what was sealed of them. */
 export class SealedAudit {
   readonly #from: string;
-  /** By request, the one with the most events last. */
-  readonly #requests = new Map<string, Covered[]>();
+  readonly #requests = new Map<string, SealsOfRequest>();
   readonly #seen = new Set<string>();
   readonly #problems: string[] = [];
   /** The digests of the headers, by number. */
@@ -84,22 +95,25 @@ export class SealedAudit {
   problemsOf(row: ApprovalRow): string[] {
     const { requestId, body } = row;
     this.#seen.add(requestId);
-    const problems: string[] = [];
-    const covered = this.#requests.get(requestId) ?? [];
+    const { covered = [], growth = [] } = this.#requests.get(requestId) ?? {};
+    if ((covered.at(-1)?.events ?? -1) < body.events.length) this.#unsealed += 1;
     let intact = -1;
-    for (const { events, head, seal, since } of covered) {
-      if (events > body.events.length || headOf(row, events) !== head) {
-        problems.push(`${partText(intact, events)} since seal ${seal}.`);
-        break;
-      }
-      problems.push(...lateTexts(row, intact, events, since));
-      intact = Math.max(intact, events);
+    for (const { events, head, seal } of covered) {
+      if (events > body.events.length || headOf(row, events) !== head)
+        return [`${partText(intact, events)} since seal ${seal}.`];
+      intact = events;
     }
-    const sealed = covered.at(-1)?.events ?? -1;
-    const complete = this.#complete && Date.parse(this.#complete.at);
-    problems.push(...lateTexts(row, sealed, body.events.length, complete));
-    if (sealed < body.events.length) this.#unsealed += 1;
+    const problems: string[] = [];
+    let from = -1;
+    for (const { events, since } of [...growth, { events: body.events.length, since: this.#searchedAt }]) {
+      problems.push(...lateTexts(row, from, events, since));
+      from = events;
+    }
     return problems;
+  }
+
+  get #searchedAt(): number | undefined {
+    return this.#complete && Date.parse(this.#complete.at);
   }
 
   /** The sealed requests that were not seen, except those that were removed by `prune`. */
@@ -109,7 +123,7 @@ export class SealedAudit {
 
   /** Whether `prune` removed all that was sealed of a request. */
   wasRemoved(requestId: string): boolean {
-    const covered = this.#requests.get(requestId) ?? [];
+    const { covered = [] } = this.#requests.get(requestId) ?? {};
     const last = covered.at(-1)?.events;
     return covered.some(({ events, removed }) => removed && events === last);
   }
@@ -139,15 +153,17 @@ export class SealedAudit {
       this.#problems.push(`Seal ${seal} does not follow the one before it.`);
     this.#headers.set(seal, digest);
     this.#last = seal;
-    const since = this.#complete && Date.parse(this.#complete.at);
-    for (const request of value.requests) this.#cover({ ...request, seal, since });
+    for (const request of value.requests) this.#cover({ ...request, seal });
     if (value.complete) this.#complete = value;
   }
 
   #cover(request: Covered): void {
-    const before = this.#requests.get(request.requestId);
-    if (!before) this.#requests.set(request.requestId, [request]);
-    else before.splice(before.findLastIndex(({ events }) => events <= request.events) + 1, 0, request);
+    const { requestId, events } = request;
+    const { covered, growth } = this.#requests.get(requestId) ?? { covered: [], growth: [] };
+    covered.splice(covered.findLastIndex((one) => one.events <= events) + 1, 0, request);
+    // A search that was slow may seal less than another one has.
+    if (events > (growth.at(-1)?.events ?? -1)) growth.push({ events, since: this.#searchedAt });
+    this.#requests.set(requestId, { covered, growth });
   }
 }
 
