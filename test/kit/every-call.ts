@@ -1,0 +1,14 @@
+/** With SVC_TEST_EVERY_CALL=1, tests interrupt at every call. */
+const TRIES_ALL = process.env.SVC_TEST_EVERY_CALL !== undefined;
+
+/**
+ * Every how many calls to interrupt: each takes a run of its own. The first one is chosen at random, so that the runs of CI
+ * try all of them in time.
+ */
+export const everyCall = (step: number): number => (TRIES_ALL ? 1 : step);
+
+/** The numbers of the calls, from 1, without an end. */
+export function* callsToInterrupt(step: number): Generator<number> {
+  const every = everyCall(step);
+  for (let at = 1 + Math.floor(Math.random() * every); ; at += every) yield at;
+}
