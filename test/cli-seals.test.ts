@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -140,6 +141,92 @@ test(
   },
   { key: 'not-a-key', sinks: FILE },
 );
+
+test('what the errors about seals advise leads on', async (shop) => {
+  const { svc, gate, write, read } = shop;
+  const requestId = await paid(gate);
+  const config = JSON.parse(read('svc.config.json'));
+  const use = (seals?: object) =>
+    write('svc.config.json', {
+      ...config,
+      approvals: { ...config.approvals, seals: undefined, ...(seals && { seals }) },
+    });
+  const advised = async (code: string, ...args: string[]) => {
+    const ran = json(await svc('approvals', ...args, '--json'));
+    assert.equal(ran.code, code, JSON.stringify(ran));
+    return ran.nextActions.join('\n') as string;
+  };
+  const runAdvised = (text: string, start: string) => {
+    const line = text.split('\n').find((one) => one.startsWith(start)) ?? assert.fail(`${start} is not in ${text}`);
+    return line.split('    ')[0] ?? '';
+  };
+
+  use();
+  const needed = await advised('config_invalid', 'seal');
+  const [, printed = ''] = /^Set approvals: \{ seals: (\{ .* \}) \} in svc\.config\.$/m.exec(needed) ?? [];
+  const shell = (command: string) => execFileSync('sh', ['-c', command], { encoding: 'utf8' }).trim();
+  const key = shell(runAdvised(needed, 'openssl genpkey'));
+  // As it is printed, with the variable that it names.
+  const seals = new Function('process', `return ${printed}`)({ env: { SVC_SEAL_KEY: key } });
+  use({ ...seals, key: 'x' });
+  use({ ...seals, key: shell(runAdvised(await advised('config_invalid', 'seal'), 'openssl genpkey')) });
+  use(seals);
+
+  assert.match(await advised('seal_missing', 'prove', requestId), /^svc approvals seal {4}/);
+  assertExit(await svc('approvals', 'seal'));
+  assertExit(await svc('approvals', 'prove', requestId));
+
+  // Another key.
+  const other = newSealKey();
+  use({ ...seals, key: other });
+  assert.match(
+    await advised('config_invalid', 'verify'),
+    /the public key of that time to approvals\.seals\.publicKeys/,
+  );
+  const { publicKey } = json(await run(['approvals', 'seal', '--public-key', '--json'], { cwd: shop.root }));
+  use({ sinks: seals.sinks });
+  const keyless = await advised('config_invalid', 'verify');
+  assert.match(keyless, /^svc approvals seal --public-key {4}/m);
+  assert.match(keyless, /^svc approvals verify --key <file> {4}/m);
+  use(seals);
+  const { publicKey: earlier } = json(await svc('approvals', 'seal', '--public-key', '--json'));
+  write('earlier.pub', earlier);
+  use({ sinks: seals.sinks });
+  assertExit(await svc('approvals', 'verify', '--key', 'earlier.pub'));
+  use({ ...seals, key: other, publicKeys: [earlier, publicKey] });
+  assertExit(await svc('approvals', 'seal', '--all'));
+  assertExit(await svc('approvals', 'verify'));
+  use(seals);
+  assert.match(await advised('config_invalid', 'seal'), /publicKeys/);
+
+  // A sink that cannot be written.
+  const both = { key: other, publicKeys: [earlier] };
+  use({ ...both, sinks: { file: { type: 'file', path: 'svc.config.json/seals.jsonl' } } });
+  assert.match(await advised('seal_undelivered', 'seal'), /^svc approvals seal {4}tries again/);
+  use({ ...both, sinks: { file: { type: 'file' } } });
+  assert.match(await advised('config_invalid', 'seal'), /^Set path: 'seals\.jsonl'/m);
+  use({ ...both, sinks: { hook: { type: 'webhook' } } });
+  const hook = await advised('config_invalid', 'seal');
+  const secret = shell(runAdvised(hook, 'Set url').replace(/^.*(echo .*) creates one\.$/, '$1'));
+  use({ ...both, sinks: { hook: { type: 'webhook', url: 'https://audit.example/seals', secrets: [secret] } } });
+  assertExit(await svc('approvals', 'verify'));
+  use({ ...both, sinks: seals.sinks });
+  assertExit(await svc('approvals', 'seal'));
+
+  // What was changed: prune keeps it, prove refuses it, and verify names it.
+  await shop.sql(
+    `UPDATE _svc_approvals SET body = jsonb_set(body::jsonb, '{timestamp}', '"2026-01-01T00:00:00.000Z"')`,
+  );
+  for (const args of [
+    ['prove', requestId],
+    ['prune', '--older-than', '1h', '--yes'],
+  ])
+    assert.match(await advised('audit_broken', ...args), /^svc approvals verify {4}names what was changed/);
+  assert.match((await svc('approvals', 'verify')).stdout, new RegExp(requestId));
+  // Also where the seals of the store are others.
+  await shop.sql(`UPDATE _svc_approval_seals SET body = jsonb_set(body::jsonb, '{at}', '"2026-01-01T00:00:00.000Z"')`);
+  assert.match(await advised('audit_broken', 'seal'), /^svc approvals verify {4}names what differs/m);
+});
 
 const receiver = await startWebhookReceiver((response, number) => response.writeHead(number === 1 ? 503 : 204).end());
 declare.after(() => receiver.close());
