@@ -15,7 +15,7 @@ import { sixEngines } from './kit/six-engines.ts';
 import { test } from './kit/test.ts';
 
 const SLOW = { timeoutMs: 900_000 };
-const EVERY = 9;
+const EVERY = 11;
 
 /** Kills a run of an approved plan before the n-th call. Returns whether it had that many. */
 async function killRun(script: string, dialect: string, url: string, at: number): Promise<boolean> {
@@ -32,7 +32,7 @@ async function killRun(script: string, dialect: string, url: string, at: number)
 
 /** The six servers, and the embedded database: one process at a time has it open. */
 const engines = [
-  ...sixEngines.map((engine) => ({ ...engine, title: engine.name, step: engine.name === 'postgresql' ? 3 : EVERY })),
+  ...sixEngines.map((engine) => ({ ...engine, title: engine.name, step: engine.name === 'postgresql' ? 5 : EVERY })),
   { name: 'postgresql', title: 'PGlite', step: 14, missing: undefined, createDatabase: freshFolder },
 ];
 

@@ -19,7 +19,7 @@ import { test } from './test.ts';
 /** Many processes start one after another. */
 const SLOW = { timeoutMs: 900_000 };
 const ROUNDS = 10;
-const EVERY = 3;
+const EVERY = 5;
 
 /**
  * Kills migrator processes with SIGKILL before every call and at random moments. The next run must reach the correct

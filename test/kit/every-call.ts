@@ -1,5 +1,5 @@
-/** With SVC_TEST_EVERY_CALL=1, tests interrupt at every call. */
-const TRIES_ALL = process.env.SVC_TEST_EVERY_CALL !== undefined;
+/** With SVC_TEST_EVERY_CALL=1, tests interrupt at every call, and race as often as they ever did. */
+export const TRIES_ALL = process.env.SVC_TEST_EVERY_CALL !== undefined;
 
 /**
  * Every how many calls to interrupt: each takes a run of its own. The first one is chosen at random, so that the runs of CI
