@@ -80,7 +80,7 @@ export const tagOf = (file: string | undefined): string =>
     ?.replace(/\.\w+$/, '') ?? '';
 
 /** A command takes a second, more on a busy machine. */
-export const LONG = { timeoutMs: 120_000 };
+export const LONG = { timeoutMs: 240_000 };
 
 export const id = { type: 'Integer', primaryKey: true, autoGenerate: true };
 export const users = { users: { id, email: { type: 'String', required: true, unique: true } } };

@@ -5,8 +5,8 @@ import { withTimeout } from '../suites/suite.ts';
 
 type Body = () => unknown | Promise<unknown>;
 
-/** The default timeout of a test. Generous, because two test files share the machine. */
-const TEST_TIMEOUT_MS = 120_000;
+/** The default timeout of a test. Generous, because four test files share the machine in CI. */
+const TEST_TIMEOUT_MS = 240_000;
 /** How long the file's own module may take to load, top-level await included. */
 const LOAD_TIMEOUT_MS = 120_000;
 /** How long the process may stay open after its last test. */
