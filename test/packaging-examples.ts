@@ -20,7 +20,7 @@ import { waitUntil } from './suites/wait-until.ts';
 
 const examples = join(dirname(dirname(fileURLToPath(import.meta.url))), 'examples');
 const names = readdirSync(examples).filter((name) => existsSync(join(examples, name, 'package.json')));
-const npm = { timeoutMs: 5 * 60_000 };
+const npm = { timeoutMs: 10 * 60_000 };
 
 /** One workspace for all examples, so that dependencies are installed once. */
 const workspace = folder();
