@@ -1,12 +1,12 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { compileRules } from '../config/load/approval-rules.ts';
 import { verifyAudit } from '../core/approval/audit.ts';
 import { chainProblems } from '../core/approval/event-chain.ts';
 import type { ApprovalEvent } from '../core/approval/request.ts';
 import { type RevealOptions, recordReveal } from '../core/approval/reveal.ts';
 import type { ApprovalBody, ApprovalRow } from '../core/approval/schema.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
+import { ofFinance, twoOfFinance } from './kit/sealed.ts';
 import { test } from './kit/test.ts';
 import {
   type ApprovalProcess,
@@ -24,16 +24,10 @@ import { expectError } from './suites/expect-error.ts';
 
 // The approval suite verifies what every store has after each of its cases; here, what is changed by other means is found.
 
-const as = (id: string) => ({ principal: { id, groups: ['finance'] } });
-
 async function withRequests(
   body: (app: ApprovalProcess, rows: readonly ApprovalRow[]) => Promise<void>,
 ): Promise<void> {
-  const { rules } = compileRules({
-    roles: { finance: ['group:finance'] },
-    rules: [{ match: { where: { amount: { gt: 10 } } }, approve: [{ role: 'finance', count: 2 }] }],
-  });
-  const app = await openApprovalProcess(new MemoryStore(), undefined, rules);
+  const app = await openApprovalProcess(new MemoryStore(), undefined, twoOfFinance);
   const gate = createGate(app, compileTestTools(new Bank().tool()));
   try {
     const ids: string[] = [];
@@ -43,8 +37,8 @@ async function withRequests(
       return started;
     };
     const approved = await start(20);
-    await approve(app, approved.request, { amount: 15 }, as('ann'));
-    await approve(app, approved.request, { amount: 15 }, as('bo'));
+    await approve(app, approved.request, { amount: 15 }, ofFinance('ann'));
+    await approve(app, approved.request, { amount: 15 }, ofFinance('bo'));
     await approved.outcome;
     const simple = await start(5);
     await approve(app, simple.request);
@@ -53,7 +47,7 @@ async function withRequests(
     await reject(app, rejected.request, 'no');
     await rejected.outcome;
     const voted = await start(30);
-    await approve(app, voted.request, undefined, as('ann'));
+    await approve(app, voted.request, undefined, ofFinance('ann'));
     await start(7);
     const rows = await Promise.all(ids.map(async (requestId) => (await readRow(app, { requestId })).record));
     await body(app, rows);
@@ -164,7 +158,7 @@ test('events of an earlier version have no hashes, and those that follow link to
       withBody(withEvents(waiting, earlier), { head: undefined }),
     );
     assert.deepEqual((await verify(app)).broken, []);
-    await approve(app, waiting, undefined, as('bo'));
+    await approve(app, waiting, undefined, ofFinance('bo'));
     assert.deepEqual((await verify(app)).broken, []);
     const { record } = await readRow(app, waiting);
     const [first, ...others] = record.body.events;
@@ -189,8 +183,8 @@ test('reading sensitive parameters is an event, once until something else happen
     recordReveal(app.service, await readRow(app, request), options);
   try {
     const { request, outcome } = await startCall(gate, refund({ order: '1', amount: 2, card: '4111' }));
-    await read(request, as('ann'));
-    await read(request, as('ann'));
+    await read(request, ofFinance('ann'));
+    await read(request, ofFinance('ann'));
     await read(request, { actor: 'ann' });
     await read(request, { actor: 'bo' });
     assert.deepEqual(await names(request), ['revealed by ann', 'revealed by ann', 'revealed by bo']);
@@ -205,7 +199,7 @@ test('reading sensitive parameters is an event, once until something else happen
     assert.deepEqual((await verify(app)).broken, []);
     // Nothing is hidden, so nothing is revealed.
     const open = await startCall(gate, refund({ order: '1', amount: 2 }));
-    await read(open.request, as('ann'));
+    await read(open.request, ofFinance('ann'));
     assert.deepEqual(await names(open.request), []);
   } finally {
     await app.service.close();

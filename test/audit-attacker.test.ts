@@ -1,6 +1,5 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { compileRules } from '../config/load/approval-rules.ts';
 import { requestDigest } from '../core/approval/approved-parameters.ts';
 import { verifyAudit } from '../core/approval/audit.ts';
 import { chainProblems, withEvent, withOrigin } from '../core/approval/event-chain.ts';
@@ -9,10 +8,10 @@ import { type ApprovalBody, type ApprovalRow, approvals } from '../core/approval
 import { proveRequest } from '../core/approval/seal/prove.ts';
 import { openRequests, seals } from '../core/approval/seal/schema.ts';
 import { isSeal } from '../core/approval/seal/seal.ts';
-import { uncheckedSeals } from '../core/approval/seal/stored-seals.ts';
+import { sealId, uncheckedSeals } from '../core/approval/seal/stored-seals.ts';
 import { allRows, type RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { openSealed } from './kit/sealed.ts';
+import { ofFinance, openSealed, twoOfFinance } from './kit/sealed.ts';
 import { test } from './kit/test.ts';
 import {
   type ApprovalProcess,
@@ -30,27 +29,22 @@ import { expectError } from './suites/expect-error.ts';
 // Somebody who can write everything in the database, knows how svc computes hashes, and cannot change the file of seals.
 
 const DAY = 86_400_000;
-const as = (id: string) => ({ principal: { id, groups: ['finance'] } });
 
 /** All that a request may have been through, sealed at several times. */
 async function sealedStore() {
   let ahead = -2 * DAY;
   const store = new MemoryStore(() => Date.now() + ahead);
-  const { rules } = compileRules({
-    roles: { finance: ['group:finance'] },
-    rules: [{ match: { where: { amount: { gt: 10 } } }, approve: [{ role: 'finance', count: 2 }] }],
-  });
-  const app = await openApprovalProcess(store, undefined, rules);
+  const app = await openApprovalProcess(store, undefined, twoOfFinance);
   const gate = createGate(app, compileTestTools(new Bank().tool()), {
     humanInLoop: { approvalTimeout: 10 * DAY, approvalValidFor: 10 * DAY },
   });
   const { sealer, source } = await openSealed(app);
   const start = (amount: number) => startCall(gate, refund({ order: '1', amount }, { requester: 'req' }));
   const voted = await start(20);
-  await approve(app, voted.request, undefined, as('ann'));
+  await approve(app, voted.request, undefined, ofFinance('ann'));
   await sealer.seal();
-  await approve(app, voted.request, { amount: 15 }, as('bo'));
-  await approve(app, voted.request, { amount: 15 }, as('ann'));
+  await approve(app, voted.request, { amount: 15 }, ofFinance('bo'));
+  await approve(app, voted.request, { amount: 15 }, ofFinance('ann'));
   await voted.outcome;
   const simple = await start(5);
   await approve(app, simple.request);
@@ -60,7 +54,7 @@ async function sealedStore() {
   await reject(app, rejected.request, 'no');
   await rejected.outcome;
   const half = await start(30);
-  await approve(app, half.request, undefined, as('ann'));
+  await approve(app, half.request, undefined, ofFinance('ann'));
   await start(7);
   await sealer.seal();
   // Long before the seal that follows.
@@ -114,7 +108,7 @@ const EDITS: Readonly<Record<string, (row: ApprovalRow, at: number) => ApprovalR
     body.events.length === 0 ? undefined : withEvents({ ...row, body }, body.events.slice(0, at % body.events.length)),
   'an event is put in': (row, at) => {
     const { events, timestamp } = row.body;
-    const event = { type: 'voted', at: timestamp, by: 'eve', as: 'approve', ...as('eve') } as const;
+    const event = { type: 'voted', at: timestamp, by: 'eve', as: 'approve', ...ofFinance('eve') } as const;
     const principal = { ...event.principal, verifiedBy: 'token' } as const;
     return withEvents(row, events.toSpliced(at % (events.length + 1), 0, { ...event, principal }));
   },
@@ -257,14 +251,14 @@ test('a change is found also after the next seal, which may cover what was put i
 test('who changes what the search for new events reads keeps nothing from being sealed', async () => {
   const { app, store, source, sealer } = await sealedStore();
   const sealRows = store.records(seals);
-  const id = 'seal_000000000002';
+  const id = sealId(2);
   const second = (await sealRows.get(id))!;
   try {
     const before = await snapshot(store.records(approvals));
     const waiting = [...before.values()].find(({ record }) => record.status === 'waiting')!.record;
     const { requestId } = waiting;
     await store.records(openRequests).insert({ requestId, state: 'open', at: new Date(), seal: 4 });
-    await approve(app, { requestId, executionId: waiting.executionId }, undefined, as('bo'));
+    await approve(app, { requestId, executionId: waiting.executionId }, undefined, ofFinance('bo'));
     assert.ok((await sealer.seal()).events > 0);
     assert.equal(await finds(app, source), false);
     const requests = [...second.record.body.requests, { requestId, events: 99, head: 'x' }];
@@ -285,8 +279,8 @@ test('a store that was put back to an earlier time, with its seals, is found by 
     const rows = store.records(approvals);
     for await (const seal of uncheckedSeals(store)) {
       if (!isSeal(seal) || seal.seal < 3) continue;
-      const sealId = `seal_${String(seal.seal).padStart(12, '0')}`;
-      await sealRows.remove(sealId, (await sealRows.get(sealId))?.version ?? 0);
+      const id = sealId(seal.seal);
+      await sealRows.remove(id, (await sealRows.get(id))?.version ?? 0);
       for (const { requestId } of seal.requests) {
         const found = await rows.get(requestId);
         if (found) await rows.remove(requestId, found.version);

@@ -1,7 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { compileRules } from '../config/load/approval-rules.ts';
 import { pruneApprovals, verifyAudit } from '../core/approval/audit.ts';
 import { headOf } from '../core/approval/event-chain.ts';
 import { recordReveal } from '../core/approval/reveal.ts';
@@ -15,7 +14,7 @@ import type { SealSink } from '../core/approval/seal/sink.ts';
 import { allRows } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { folder } from './kit/folder.ts';
-import { newSealKey, openFileSink, openSealed, type Sealed } from './kit/sealed.ts';
+import { newSealKey, ofFinance, openFileSink, openSealed, type Sealed, twoOfFinance } from './kit/sealed.ts';
 import { test } from './kit/test.ts';
 import {
   type ApprovalProcess,
@@ -72,11 +71,7 @@ interface Shop extends Sealed {
 async function withShop(body: (shop: Shop) => Promise<void>): Promise<void> {
   let ahead = 0;
   const store = new MemoryStore(() => Date.now() + ahead);
-  const { rules } = compileRules({
-    roles: { finance: ['group:finance'] },
-    rules: [{ match: { where: { amount: { gt: 10 } } }, approve: [{ role: 'finance', count: 2 }] }],
-  });
-  const app = await openApprovalProcess(store, undefined, rules);
+  const app = await openApprovalProcess(store, undefined, twoOfFinance);
   const sealed = await openSealed(app);
   const parameters = {
     order: { type: 'string', required: true },
@@ -111,7 +106,6 @@ async function withShop(body: (shop: Shop) => Promise<void>): Promise<void> {
   }
 }
 
-const as = (id: string) => ({ principal: { id, groups: ['finance'] } });
 const lines = ({ file }: Pick<Sealed, 'file'>): Seal[] =>
   readFileSync(file, 'utf8')
     .split('\n')
@@ -126,9 +120,9 @@ test('each search seals what is new, in the store and in the file, and what is s
     const other = await start(5);
     assert.deepEqual(await sealer.seal(), { last: 2, seals: 1, requests: 2, events: 0 });
     assert.deepEqual(await sealer.seal(), { last: 2, seals: 0, requests: 0, events: 0 });
-    await approve(app, one.request, undefined, as('ann'));
+    await approve(app, one.request, undefined, ofFinance('ann'));
     assert.deepEqual(await sealer.seal(), { last: 3, seals: 1, requests: 1, events: 1 });
-    await approve(app, one.request, undefined, as('bo'));
+    await approve(app, one.request, undefined, ofFinance('bo'));
     await one.outcome;
     await reject(app, other.request);
     await other.outcome;
@@ -181,10 +175,10 @@ test('an event is found however late it comes', () =>
       await sealer.seal();
     }
     assert.deepEqual(await open(), []);
-    await approve(app, voted.request, undefined, as('ann'));
+    await approve(app, voted.request, undefined, ofFinance('ann'));
     await sealer.seal();
     await pass(3 * HOUR);
-    await approve(app, voted.request, undefined, as('bo'));
+    await approve(app, voted.request, undefined, ofFinance('bo'));
     await voted.outcome;
     await sealer.seal();
     const reviewToken = (await readRow(app, call.request)).record.body.digest;
@@ -193,8 +187,8 @@ test('an event is found however late it comes', () =>
     await pass(30 * MINUTE);
     await sealer.seal();
     // Also after the result.
-    await recordReveal(app.service, await readRow(app, call.request), as('eve'));
-    await recordReveal(app.service, await readRow(app, call.request), as('bo'));
+    await recordReveal(app.service, await readRow(app, call.request), ofFinance('eve'));
+    await recordReveal(app.service, await readRow(app, call.request), ofFinance('bo'));
     assert.deepEqual((await sealer.seal()).requests, 1);
     // A search that comes between the announcement of an event and its write does not forget it.
     const { requestId } = voted.request;
@@ -206,7 +200,7 @@ test('an event is found however late it comes', () =>
     assert.deepEqual(await open(), [call.request.requestId]);
     // Nor one that already knows the request.
     await pass(13 * HOUR);
-    await recordReveal(app.service, await readRow(app, call.request), as('cy'));
+    await recordReveal(app.service, await readRow(app, call.request), ofFinance('cy'));
     const announced = await store.records(openRequests).get(call.request.requestId);
     assert.ok((await store.now()).getTime() - (announced?.record.at.getTime() ?? 0) < MINUTE);
     await pass(3 * DAY);
@@ -269,9 +263,9 @@ test('a proof needs no store, and any change of it is found', () =>
     const { request, outcome } = await start(20);
     const row = async () => (await readRow(app, request)).record;
     assert.equal(await proveRequest(app.service, await row(), [key]), undefined);
-    await approve(app, request, undefined, as('ann'));
+    await approve(app, request, undefined, ofFinance('ann'));
     await sealer.seal();
-    await approve(app, request, undefined, as('bo'));
+    await approve(app, request, undefined, ofFinance('bo'));
     await outcome;
     const proof = await proveRequest(app.service, await row(), [key]);
     assert.ok(isProof(JSON.parse(JSON.stringify(proof))) && proof);

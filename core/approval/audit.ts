@@ -2,8 +2,9 @@ import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { callKey } from '../tool/call-digest.ts';
 import { chainProblems } from './event-chain.ts';
+import { everyRequest } from './list-approvals.ts';
 import { toApprovalRecord } from './public-view.ts';
-import { APPROVAL_STATUSES, type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
+import { type ApprovalEvent, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
 import { type SealCheck, SealedAudit, type SealSource } from './seal/sealed-audit.ts';
 import type { Sealer } from './seal/sealer.ts';
@@ -266,10 +267,6 @@ async function removeRelatedRows(service: ApprovalService, { record }: RequestRo
 }
 
 async function* allRequests(service: ApprovalService, since?: Date, before?: Date): AsyncGenerator<RequestRow> {
-  for (const status of APPROVAL_STATUSES) {
-    const query = { equals: { status }, ...idRange('apr', since, before), limit: 500 };
-    for await (const row of allRows(service.rows, 'byStatus', query)) {
-      if (isCreatedIn(row.record.body.timestamp, since, before)) yield row;
-    }
-  }
+  for await (const row of everyRequest(service, idRange('apr', since, before)))
+    if (isCreatedIn(row.record.body.timestamp, since, before)) yield row;
 }

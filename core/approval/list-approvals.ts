@@ -1,10 +1,10 @@
 import { SvcError } from '../errors.ts';
-import { isPageLimit, type RecordStore } from '../records.ts';
+import { allRows, isPageLimit, type RecordStore } from '../records.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord, type ApprovalStatus, idRange, isCreatedIn } from './request.ts';
 import type { ApprovalRow } from './schema.ts';
-import type { ApprovalService } from './service.ts';
+import type { ApprovalService, RequestRow } from './service.ts';
 
 /** @experimental */
 export interface ListQuery {
@@ -115,4 +115,16 @@ export function assertNoQueryProblems(
 ): void {
   const all = isPageLimit(limit) ? problems : [...problems, { path: ['limit'], text: 'is not 1 to 1,000' }];
   if (all.length > 0) throw new SvcError('value_invalid', message, { why: all.map(problemText).join(' ') });
+}
+
+/**
+ * Every request with an id in the range. One whose status changes in the meantime appears again under the new one: the
+ * order of the statuses is that in which they change, so that none is left out.
+ */
+export async function* everyRequest(
+  { rows }: ApprovalService,
+  range: { readonly from?: string; readonly to?: string },
+): AsyncGenerator<RequestRow> {
+  for (const status of APPROVAL_STATUSES)
+    yield* allRows(rows, 'byStatus', { equals: { status }, ...range, limit: 500 });
 }

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
+import { compileRules } from '../../config/load/approval-rules.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
 import { readSealKey, type SealKey } from '../../core/approval/seal/key.ts';
 import { SealLog, type SealSinks } from '../../core/approval/seal/seal-log.ts';
@@ -11,6 +12,7 @@ import { applyPlugin } from '../../core/plugin.ts';
 import fileSink from '../../plugins/sinks/file.ts';
 import { type ApprovalProcess, OWNER } from '../suites/approval-setup.ts';
 import { folder } from './folder.ts';
+import { person } from './notices.ts';
 
 /** A private key as approvals.seals.key takes it. */
 export const newSealKey = (): string =>
@@ -50,3 +52,11 @@ export async function openSealed(
   const source = { from: file, keys: [key], product, env, read: () => openFileSink(file).read() };
   return { key, log, sealer: new Sealer(service, log), file, source };
 }
+
+/** Above 10, two people of finance approve. */
+export const twoOfFinance = compileRules({
+  roles: { finance: ['group:finance'] },
+  rules: [{ match: { where: { amount: { gt: 10 } } }, approve: [{ role: 'finance', count: 2 }] }],
+}).rules;
+
+export const ofFinance = (id: string) => person(id, 'finance');

@@ -34,7 +34,7 @@ export interface AuditProof {
   readonly seal: SealHeader;
 }
 
-/** The proof of a request that is at `index` in a seal. */
+/** The proof of a request by a seal that covers it with the leaf `sealed`. */
 export function createProof(row: ApprovalRow, seal: Seal, sealed: SealedRequest): AuditProof {
   const { requestId, executionId, agentTag, body } = row;
   const leaves = leavesOf(seal.requests);

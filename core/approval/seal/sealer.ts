@@ -1,6 +1,7 @@
 import { allRows, type RecordStore, type Versioned } from '../../records.ts';
 import { chainProblems, headOf } from '../event-chain.ts';
-import { APPROVAL_STATUSES, isRequestId, minIdAt } from '../request.ts';
+import { everyRequest } from '../list-approvals.ts';
+import { isRequestId, minIdAt } from '../request.ts';
 import type { ApprovalRow } from '../schema.ts';
 import type { ApprovalService, RequestRow } from '../service.ts';
 import { ANNOUNCED_MS, OPEN_MS, SEARCH_MARGIN_MS } from './announce-late.ts';
@@ -89,17 +90,15 @@ export class Sealer {
     return report;
   }
 
-  /** Before `prune` removes requests: seals that it does, so that `verify` does not miss them. */
+  /** Before `prune` removes requests, 1,000 at most: seals that it does, so that `verify` does not miss them. */
   async sealRemoval(rows: readonly RequestRow[]): Promise<void> {
     await this.#log.send();
     const at = new Date(await this.#service.clock.readNow()).toISOString();
-    for (let from = 0; from < rows.length; from += MAX_REQUESTS) {
-      const requests = rows.slice(from, from + MAX_REQUESTS).map(({ record }) => {
-        const { requestId, body } = record;
-        return { requestId, events: body.events.length, head: headOf(record), removed: true } as const;
-      });
-      await this.#log.append({ at, requests });
-    }
+    const requests = rows.map(({ record }) => {
+      const { requestId, body } = record;
+      return { requestId, events: body.events.length, head: headOf(record), removed: true } as const;
+    });
+    await this.#log.append({ at, requests });
     await this.#log.send();
   }
 
@@ -136,10 +135,8 @@ export class Sealer {
     open: readonly Versioned<OpenRow>[],
     removed: (row: Versioned<OpenRow>) => void,
   ): AsyncGenerator<RequestRow> {
-    const { rows } = this.#service;
     const range = since === undefined ? {} : { from: minIdAt('apr', since - SEARCH_MARGIN_MS) };
-    for (const status of APPROVAL_STATUSES)
-      yield* allRows(rows, 'byStatus', { equals: { status }, ...range, limit: 500 });
+    yield* everyRequest(this.#service, range);
     for (let from = 0; from < open.length; from += READ_AT_ONCE) {
       const some = open.slice(from, from + READ_AT_ONCE);
       const found = await Promise.all(some.map(({ record }) => this.#service.read(record.requestId)));
