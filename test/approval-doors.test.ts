@@ -133,7 +133,7 @@ function doorsOf(svc: Svc, shop: Project, consume: (body: Uint8Array) => Promise
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
       };
       const body = JSON.stringify({ approved, reason, ...(amount !== undefined && { modifiedParams: { amount } }) });
-      const url = `https://shop.example/svc/approvals/${requestId}/decision`;
+      const url = `https://shop.example/svc/api/v1/approvals/${requestId}/decision`;
       const response = await handler(new Request(url, { method: 'POST', headers, body }));
       const answer = (await response.json()) as { status?: string; error?: string; missing?: object[] };
       if (token === undefined && answer.error === 'token_invalid') return { result: 'decision_refused' };

@@ -208,7 +208,7 @@ test(
         '/limited': (response) => response.writeHead(429).end('{"error":"too_many_requests","message":"Too many."}'),
       };
       const strange = await listen((request, response) => {
-        answers[(request.url ?? '').split('/approvals')[0] ?? '']?.(response);
+        answers[(request.url ?? '').split('/api/')[0] ?? '']?.(response);
       });
       try {
         const whyOf = async (address: string) => {

@@ -38,7 +38,7 @@ async function withApi(body: (api: Api) => Promise<void>, approvals: ApprovalsCo
         };
         const sent = typeof body === 'string' ? body : JSON.stringify(body);
         const response = await handler(
-          new Request(`https://shop.example/svc/approvals${path}`, {
+          new Request(`https://shop.example/svc/api/v1${path}`, {
             method,
             headers,
             ...(body !== undefined && { body: sent }),
@@ -66,15 +66,15 @@ test('a person of the role lists, reads and decides; the record has who it was',
     assert.equal(me.headers.get('cache-control'), 'no-store');
     const { request, outcome } = await refund();
     const { requestId } = request;
-    const listed = await call('GET', '', { token });
+    const listed = await call('GET', '/approvals', { token });
     assert.deepEqual(
       listed.body.records.map((one: { requestId: string }) => one.requestId),
       [requestId],
     );
-    const { request: shown } = (await call('GET', `/${requestId}`, { token })).body;
+    const { request: shown } = (await call('GET', `/approvals/${requestId}`, { token })).body;
     assert.deepEqual(shown, JSON.parse(JSON.stringify(await svc.approvals.get(requestId))));
     const body = { approved: true, modifiedParams: { amount: 7 }, reviewToken: shown.reviewToken };
-    const decided = await call('POST', `/${requestId}/decision`, { token, body });
+    const decided = await call('POST', `/approvals/${requestId}/decision`, { token, body });
     assert.deepEqual([decided.status, decided.body.status], [200, 'approved']);
     assert.equal((await outcome).status, 'completed');
     const { decidedBy, deciders, parameters, modifiedParams } = (await svc.approvals.get(requestId)) as never as Record<
@@ -96,10 +96,10 @@ test('sensitive parameters are masked, and shown with an event that says to whom
   withApi(async ({ call, tokenOf, refund, svc }) => {
     const token = await tokenOf('cy');
     const { request, outcome } = await refund(CARD);
-    const path = `/${request.requestId}`;
+    const path = `/approvals/${request.requestId}`;
     const masked = (await call('GET', path, { token })).body.request;
     assert.ok(!JSON.stringify(masked).includes(CARD.card) && masked.reviewToken === undefined);
-    assert.ok(!JSON.stringify((await call('GET', '', { token })).body).includes(CARD.card));
+    assert.ok(!JSON.stringify((await call('GET', '/approvals', { token })).body).includes(CARD.card));
     const blind = await call('POST', `${path}/decision`, { token, body: { approved: true } });
     assert.deepEqual([blind.status, blind.body.error], [403, 'approval_unseen']);
     const { request: whole } = (await call('POST', `${path}/reveal`, { token, body: {} })).body;
@@ -120,11 +120,11 @@ test('without a token, with a wrong one, or without the role, nothing is shown a
     const ended = await svc.people.createToken({ id: 'ed', groups: ['finance'] }, { validForMs: 60_000 });
     await svc.people.revokeToken(ended.tokenId);
     const routes = [
-      ['GET', '', undefined],
+      ['GET', '/approvals', undefined],
       ['GET', '/me', undefined],
-      ['GET', `/${request.requestId}`, undefined],
-      ['POST', `/${request.requestId}/reveal`, {}],
-      ['POST', `/${request.requestId}/decision`, { approved: true }],
+      ['GET', `/approvals/${request.requestId}`, undefined],
+      ['POST', `/approvals/${request.requestId}/reveal`, {}],
+      ['POST', `/approvals/${request.requestId}/decision`, { approved: true }],
     ] as const;
     const stranger = await tokenOf('dee', 'ops');
     const cases: [string, string | undefined, number, string][] = [
@@ -158,9 +158,9 @@ test('without a token, with a wrong one, or without the role, nothing is shown a
 test('a token that is revoked, or whose person leaves the role, ends at once', () =>
   withApi(async ({ call, svc }) => {
     const { token, tokenId } = await svc.people.createToken({ id: 'cy' }, { validForMs: 60_000 });
-    assert.equal((await call('GET', '', { token })).status, 200);
+    assert.equal((await call('GET', '/approvals', { token })).status, 200);
     await svc.people.revokeToken(tokenId);
-    assert.equal((await call('GET', '', { token })).status, 401);
+    assert.equal((await call('GET', '/approvals', { token })).status, 401);
   }));
 
 test('without approvals.server there is no API, and the role must exist', async () => {
@@ -168,10 +168,10 @@ test('without approvals.server there is no API, and the role must exist', async 
     async ({ call, tokenOf, refund }) => {
       const token = await tokenOf('cy', 'finance');
       const { request } = await refund();
-      for (const path of ['', '/me', `/${request.requestId}`])
+      for (const path of ['/approvals', '/me', `/approvals/${request.requestId}`])
         assert.equal((await call('GET', path, { token })).status, 404);
       const body = { approved: true };
-      assert.equal((await call('POST', `/${request.requestId}/decision`, { token, body })).status, 404);
+      assert.equal((await call('POST', `/approvals/${request.requestId}/decision`, { token, body })).status, 404);
     },
     { roles: SERVER.roles! },
   );
@@ -201,7 +201,8 @@ test('the rules of a request bind here too', () =>
       const call1 = { tool: 'refund', parameters: { orderId: '1', amount: 20 }, requester: 'ann' };
       const outcome = gate.run(call1, { onRequested: ({ requestId }) => onId(requestId) });
       const requestId = await requested;
-      const decide = async (token: string, body: object) => call('POST', `/${requestId}/decision`, { token, body });
+      const decide = async (token: string, body: object) =>
+        call('POST', `/approvals/${requestId}/decision`, { token, body });
       const requester = await decide(await tokenOf('Ann', 'finance'), { approved: true });
       assert.deepEqual([requester.status, requester.body.error], [403, 'decision_refused']);
       const vote = await decide(await tokenOf('bo', 'finance'), { approved: true });
@@ -231,7 +232,7 @@ test('lists in pages, by status, agent and execution; a query that is not valid 
   withApi(async ({ call, tokenOf, refund, svc }) => {
     const token = await tokenOf('cy');
     const made = [await refund(), await refund(), await refund()].map(({ request }) => request);
-    const list = async (query: string) => call('GET', `?${query}`, { token });
+    const list = async (query: string) => call('GET', `/approvals?${query}`, { token });
     const idsOf = ({ body }: Answer) => body.records.map((one: { requestId: string }) => one.requestId);
     const first = await list('limit=2');
     assert.deepEqual(
@@ -268,19 +269,21 @@ test('only JSON, only the method of the route, only ids, no unknown field, no fi
   withApi(async ({ call, tokenOf, refund, svc }) => {
     const token = await tokenOf('cy');
     const { request } = await refund();
-    const at = `/${request.requestId}`;
+    const at = `/approvals/${request.requestId}`;
     const refused = async (expected: [number, string], ...[method, path, more]: Parameters<Api['call']>) => {
       const answer = await call(method, path, { token, ...more });
       assert.deepEqual([answer.status, answer.body.error], expected, `${method} ${path} ${JSON.stringify(more?.body)}`);
     };
-    await refused([405, 'method_not_allowed'], 'POST', '', { body: {} });
+    await refused([405, 'method_not_allowed'], 'POST', '/approvals', { body: {} });
     await refused([405, 'method_not_allowed'], 'DELETE', at);
     await refused([405, 'method_not_allowed'], 'GET', `${at}/decision`);
     await refused([405, 'method_not_allowed'], 'GET', `${at}/reveal`);
-    await refused([404, 'approval_unknown'], 'GET', '/apr_1');
-    await refused([404, 'approval_unknown'], 'GET', '/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11');
+    await refused([404, 'approval_unknown'], 'GET', '/approvals/apr_1');
+    await refused([404, 'approval_unknown'], 'GET', '/approvals/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11');
     await refused([404, 'approval_unknown'], 'POST', '/me/decision', { body: { approved: true } });
-    await refused([404, 'approval_unknown'], 'POST', '/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11/reveal', { body: {} });
+    await refused([404, 'approval_unknown'], 'POST', '/approvals/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11/reveal', {
+      body: {},
+    });
     const invalid: [number, string] = [400, 'decision_invalid'];
     await refused(invalid, 'POST', `${at}/reveal`, { body: '', type: 'application/x-www-form-urlencoded' });
     await refused(invalid, 'POST', `${at}/decision`, { body: 'approved=true', type: 'text/plain' });

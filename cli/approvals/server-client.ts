@@ -70,7 +70,7 @@ export class ServerClient {
     for (const [key, value] of Object.entries(query)) {
       if (value !== undefined) fields.set(key, value instanceof Date ? value.toISOString() : String(value));
     }
-    return (await this.#send('GET', `?${fields}`)) as unknown as ApprovalPage;
+    return (await this.#send('GET', `/approvals?${fields}`)) as unknown as ApprovalPage;
   }
 
   async get(requestId: string, { reveal = false }: { readonly reveal?: boolean } = {}): Promise<ApprovalDetails> {
@@ -90,7 +90,7 @@ export class ServerClient {
 
   async #send(method: 'GET' | 'POST', path: string, body?: object): Promise<Readonly<Record<string, unknown>>> {
     const unknownState = method === 'POST' ? 'The server may have done it.' : undefined;
-    const response = await fetch(`${this.#server}/approvals${path}`, {
+    const response = await fetch(`${this.#server}/api/v1${path}`, {
       method,
       headers: {
         accept: 'application/json',
@@ -133,7 +133,7 @@ export class ServerClient {
 }
 
 function pathOf(requestId: string): string {
-  if (isRequestId(requestId)) return `/${requestId}`;
+  if (isRequestId(requestId)) return `/approvals/${requestId}`;
   throw new SvcError('approval_unknown', 'No request has this id.', {
     next: ['svc approvals list    lists the waiting requests'],
     details: { requestId },

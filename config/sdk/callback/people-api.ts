@@ -16,14 +16,14 @@ import { type HttpError, jsonResponse } from './response.ts';
 /*
  * For the people of the role of `approvals.server`, with a token that proves who they are:
  *
- *   GET  {callbackBase}/approvals/me                       the person, the product and the environment
- *   GET  {callbackBase}/approvals                          a page of requests; the query is a `ListQuery`
- *   GET  {callbackBase}/approvals/<requestId>              a request, with sensitive parameters masked
- *   POST {callbackBase}/approvals/<requestId>/reveal       the whole request; an event says who read it
- *   POST {callbackBase}/approvals/<requestId>/decision     decides, with a body like that of the callback
+ *   GET  {callbackBase}/api/v1/me                               the person, the product and the environment
+ *   GET  {callbackBase}/api/v1/approvals                        a page of requests; the query is a `ListQuery`
+ *   GET  {callbackBase}/api/v1/approvals/<requestId>            a request, with sensitive parameters masked
+ *   POST {callbackBase}/api/v1/approvals/<requestId>/reveal     the whole request; an event says who read it
+ *   POST {callbackBase}/api/v1/approvals/<requestId>/decision   decides, with a body like that of the callback
  */
 
-const ROUTE = /\/approvals(?:\/(?:(me)|([^/]+)(?:\/(reveal|decision))?))?\/?$/;
+const ROUTE = /\/api\/v1\/(?:(me)|approvals(?:\/([^/]+)(?:\/(reveal|decision))?)?)\/?$/;
 /** Per minute: for each person, and for all calls with a token that has not been verified before. */
 const MAX_PER_PERSON = 600;
 const MAX_UNKNOWN = 600;
