@@ -10,15 +10,15 @@ export const CLI_CLIENT = 'svc-cli';
 const PEOPLE: Readonly<Record<string, object>> = {
   ann: { email: 'ann@acme.example', email_verified: true, groups: ['finance'] },
   bo: { email: 'bo@acme.example', email_verified: true, groups: ['sales'] },
-  // With more groups than one cookie can have.
-  cy: { email: 'cy@acme.example', email_verified: true, groups: ['finance', ...names(180)] },
-  di: { email: 'di@acme.example', email_verified: true, groups: ['finance', ...names(600)] },
+  // With more groups than one cookie can have, and than the cookies of a page can.
+  cy: { email: 'cy@acme.example', email_verified: true, groups: ['finance', ...names(150, 20)] },
+  di: { email: 'di@acme.example', email_verified: true, groups: ['finance', ...names(150, 90)] },
   eve: { email: 'ann@acme.example', email_verified: false, groups: ['finance'] },
   nobody: { groups: ['finance'] },
 };
 
-function names(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `group ${index} of a large directory`);
+function names(count: number, length: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${index}`.padEnd(length, '-'));
 }
 
 export interface RealProvider {
@@ -35,7 +35,7 @@ export interface RealProvider {
 
 /** Starts a certified provider on a loopback address: its own pages, for login and consent. */
 export async function startProvider(redirectUri: string): Promise<RealProvider> {
-  const { default: Provider } = await import('oidc-provider');
+  const { default: Provider } = await quietly(() => import('oidc-provider'));
   const pair = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const kid = 'the key of the provider';
   let listener: RequestListener = (_request, response) => response.destroy();
@@ -46,7 +46,7 @@ export async function startProvider(redirectUri: string): Promise<RealProvider> 
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const answer = quietly(() =>
+  const answer = await quietly(async () =>
     new Provider(issuer, {
       clients: [
         {
@@ -69,6 +69,8 @@ export async function startProvider(redirectUri: string): Promise<RealProvider> 
       cookies: { keys: ['for the cookies of the provider'] },
       pkce: { required: () => true },
       features: { devInteractions: { enabled: true } },
+      // Without these it prints a notice for each.
+      ttl: { AccessToken: 600, AuthorizationCode: 60, Grant: 3_600, IdToken: 3_600, Interaction: 600, Session: 3_600 },
       findAccount: (_context: unknown, accountId: string) => ({
         accountId,
         claims: () => ({ sub: accountId, ...PEOPLE[accountId] }),
@@ -93,12 +95,12 @@ export async function startProvider(redirectUri: string): Promise<RealProvider> 
   };
 }
 
-/** It warns on the console that its pages are for development. */
-function quietly<T>(work: () => T): T {
+/** It warns on the console that its pages are for development, and of a version of Node that it is not tested with. */
+async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { info, warn } = console;
   Object.assign(console, { info() {}, warn() {} });
   try {
-    return work();
+    return await work();
   } finally {
     Object.assign(console, { info, warn });
   }
