@@ -1,67 +1,16 @@
 import * as assert from 'node:assert/strict';
 import { sign } from 'node:crypto';
-import { approvalHandler } from '../config/sdk/index.ts';
-import type { ApprovalRequest } from '../core/approval/request.ts';
-import { Browser, CLIENT, type RealProvider, startProvider } from './kit/oidc.ts';
+import { seal } from '../config/sdk/callback/cookies.ts';
+import { signInKey } from '../core/approval/token.ts';
+import { Browser } from './kit/oidc.ts';
+import { ORIGIN, withSignIn } from './kit/sign-in.ts';
 import { test } from './kit/test.ts';
-import { callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { CALLBACK_KEY } from './suites/gate-client.ts';
 
 // People sign in on the page of a request, with a browser that follows redirects and keeps cookies, at a real provider.
 
-const ORIGIN = 'https://shop.example';
 const SESSION = '__Host-svc-shop-dev-session';
 const PENDING = '__Host-svc-shop-dev-sign-in';
-
-interface Fixture extends GateUnderTest {
-  readonly provider: RealProvider;
-  readonly handler: (request: Request) => Promise<Response>;
-  newBrowser(): Browser;
-  /** A new request, its page open in the browser. */
-  openRequest(browser: Browser): Promise<ApprovalRequest>;
-  statusOf(request: ApprovalRequest): Promise<readonly [status: string, decidedBy?: unknown]>;
-}
-
-async function withSignIn(
-  body: (fixture: Fixture) => Promise<void>,
-  { base = `${ORIGIN}/svc`, rules = [{ approve: [{ role: 'finance' }] }] as object[] } = {},
-): Promise<void> {
-  const provider = await startProvider(`${base}/approvals/signed-in`);
-  const approvals = {
-    callbackBase: base,
-    oidc: {
-      issuer: provider.issuer,
-      clientId: CLIENT.id,
-      clientSecret: CLIENT.secret,
-      groups: 'groups',
-      scopes: ['email', 'groups'],
-    },
-    roles: { finance: ['group:finance'] },
-    rules,
-  };
-  try {
-    await withGate({ approvals: approvals as never }, async (gate) => {
-      const handler = approvalHandler(gate.svc);
-      await body({
-        ...gate,
-        provider,
-        handler,
-        newBrowser: () => new Browser({ [new URL(base).origin]: handler }),
-        async openRequest(browser) {
-          const { request } = await gate.refund({ orderId: '1', amount: 5, card: '4242' });
-          const url = await callbackUrlOf(gate.svc, request);
-          await browser.open(url.replace(`${ORIGIN}/svc`, base));
-          return request;
-        },
-        async statusOf({ requestId }) {
-          const { status, decidedBy } = await gate.svc.approvals.get(requestId);
-          return decidedBy === undefined ? [status] : [status, decidedBy];
-        },
-      });
-    });
-  } finally {
-    provider.close();
-  }
-}
 
 const WAITING = ['waiting'];
 const BY_ANN = ['approved', 'ann@acme.example'];
@@ -269,6 +218,48 @@ test('the answer of the provider counts in the browser that asked, once, and onl
     const denied = await come(mine.answer.replace(/code=[^&]+/, 'error=access_denied'), other.pending);
     assert.equal(denied.status, 401);
     assert.deepEqual(await statusOf(request), WAITING);
+  }));
+
+test('a sign-in takes ten minutes at most, and is not tried without end', () =>
+  withSignIn(async ({ handler, newBrowser, openRequest }) => {
+    const browser = newBrowser();
+    const { requestId } = await openRequest(browser);
+    const key = signInKey(CALLBACK_KEY, { product: 'shop', env: 'dev' });
+    const come = async (until: number, sealedWith = key) => {
+      const pending = { codeVerifier: 'v', state: 's', nonce: 'n', requestId, token: 'x', until };
+      const headers = { cookie: `${PENDING}=${seal(sealedWith, JSON.stringify(pending))}` };
+      return (await handler(new Request(`${ORIGIN}/svc/approvals/signed-in?code=x&state=y`, { headers }))).status;
+    };
+    assert.equal(await come(Date.now() - 1), 400);
+    assert.equal(await come(Date.now() + 60_000, Buffer.alloc(32)), 400);
+    let status = await come(Date.now() + 60_000);
+    assert.equal(status, 401);
+    for (let tries = 0; tries < 60 && status === 401; tries++) status = await come(Date.now() + 60_000);
+    assert.equal(status, 429);
+  }));
+
+test('scripts cannot read the cookies, and other hosts and sites cannot set or send them', () =>
+  withSignIn(async ({ provider, handler, openRequest }) => {
+    const set: string[] = [];
+    const browser = new Browser({
+      [ORIGIN]: async (request) => {
+        const response = await handler(request);
+        set.push(...response.headers.getSetCookie());
+        return response;
+      },
+    });
+    await openRequest(browser);
+    await browser.signIn('ann');
+    assert.ok(set.length > 3);
+    for (const cookie of set) {
+      assert.match(
+        cookie,
+        /^__Host-svc-shop-dev-[\w.-]+=[\w.-]*; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+      );
+    }
+    // An ID token of the provider is in no page, and in no URL.
+    assert.doesNotMatch(browser.page.text + browser.page.url, /eyJ/);
+    assert.doesNotMatch(provider.requests.join(), /respond/);
   }));
 
 test('who does not consent, or whom the provider does not know well enough, is not signed in', () =>
