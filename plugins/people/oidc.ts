@@ -76,7 +76,7 @@ export async function openOidc(settings: OidcSettings, root: string): Promise<()
         const { id_token: idToken = '' } = await client
           .authorizationCodeGrant(config, new URL(currentUrl), checks)
           .catch((error: unknown) => {
-            throw signInError(client, error);
+            throw signInError(error);
           });
         const { exp = 0 } = await verify(idToken);
         return { idToken, expiresAt: new Date(exp * 1_000) };
@@ -140,7 +140,7 @@ async function begin(client: OpenidClient, config: Configuration, redirectUri: s
   return { url: url.href, pending };
 }
 
-/** Why a token that this issuer has signed for one of the clients is no ID token of theirs (OpenID Connect Core, 3.1.3.7). */
+/** Why a token that this issuer has signed for one of the clients is not an ID token for them (OpenID Connect Core, 3.1.3.7). */
 function idTokenProblem(
   { aud, azp, sub, iat, events }: Claims,
   type: string | undefined,
@@ -154,13 +154,19 @@ function idTokenProblem(
   return undefined;
 }
 
-function signInError(client: OpenidClient, error: unknown): SvcError {
+function signInError(error: unknown): SvcError {
   if (isSvcError(error)) return error;
-  if (error instanceof client.AuthorizationResponseError || error instanceof client.ResponseBodyError) {
+  if (isRefusal(error)) {
     return signInFailed(`The provider answers: ${/^\w+$/.exec(error.error)?.[0] ?? 'an error'}.`, error);
   }
   if (isOutage(error)) return unavailable(reasonOf(error), error);
   return signInFailed('The answer of the provider is not the one to this sign-in.', error);
+}
+
+/** An error response of the provider (RFC 6749, 4.1.2.1 and 5.2), to the browser or to this process. */
+function isRefusal(error: unknown): error is { readonly error: string } {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' || code === 'OAUTH_RESPONSE_BODY_ERROR';
 }
 
 /** Whether the provider was not reached, or answered with an error of its own. */
