@@ -68,6 +68,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   decision_invalid: 2,
   parameters_too_large: 2,
   token_invalid: 2,
+  sign_in_failed: 2,
   token_unknown: 2,
   delegation_unknown: 2,
   standing_unknown: 2,

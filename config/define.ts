@@ -91,6 +91,11 @@ export interface ApprovalsConfig {
   readonly proxy?: ProxyConfig | PlainProxyConfig;
   /** Lets people with a token decide over HTTP: `svc login`, then `--server` of the approval commands. */
   readonly server?: ServerConfig;
+  /**
+   * Verifies people by OpenID Connect: they sign in on the page of a request, or bring an ID token. Needs the packages
+   * `openid-client` and `jose`.
+   */
+  readonly oidc?: OidcConfig;
   /** By name, who has the role: `group:<name>` and `user:<id>`. */
   readonly roles?: { readonly [role: string]: readonly string[] };
   /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */
@@ -143,7 +148,7 @@ export interface ProxyConfig {
   /** The token must be for one of these. */
   readonly audience: string | readonly string[];
   /** Those with which the proxy signs. */
-  readonly algorithms: readonly ProxyAlgorithm[];
+  readonly algorithms: readonly TokenAlgorithm[];
   /** The claim with the id of the person; default `email`. */
   readonly id?: string;
   /** The claim with their groups. Default: none. */
@@ -162,8 +167,28 @@ export interface PlainProxyConfig {
   readonly peers: readonly string[];
 }
 
-/** Signatures with a key that only the proxy has. @experimental */
-export type ProxyAlgorithm =
+/** A provider of OpenID Connect, such as Keycloak, and this application as one of its clients. @experimental */
+export interface OidcConfig {
+  /** Its URL, as the tokens name it: https, or http on a loopback address. Its metadata are read from there. */
+  readonly issuer: string;
+  /** The client that is registered for this application, with the redirect URI `{callbackBase}/approvals/signed-in`. */
+  readonly clientId: string;
+  /** Of a confidential client. Keep it secret. */
+  readonly clientSecret?: string | undefined;
+  /** The claim with the id of the person; default `email`. */
+  readonly id?: string;
+  /** The claim with their groups. Default: none. */
+  readonly groups?: string;
+  /** Those with which the provider signs ID tokens; default `RS256`. */
+  readonly algorithms?: readonly TokenAlgorithm[];
+  /** What is asked for at sign-in; default `openid` and `email`. `openid` is always asked for. */
+  readonly scopes?: readonly string[];
+  /** Other clients whose ID tokens are accepted, such as that of a command line. */
+  readonly audience?: string | readonly string[];
+}
+
+/** Signatures with a key that only the issuer of a token has. @experimental */
+export type TokenAlgorithm =
   | 'RS256'
   | 'RS384'
   | 'RS512'

@@ -109,7 +109,7 @@ const entry = object(
   },
 );
 const principal = open(
-  { id: text, groups: texts, verifiedBy: oneOf('token', 'proxy', 'signal', 'nobody') },
+  { id: text, groups: texts, verifiedBy: oneOf('token', 'proxy', 'oidc', 'signal', 'nobody') },
   { for: open({ id: text, groups: texts }) },
 );
 const delegation: Properties = {

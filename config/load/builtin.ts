@@ -1,6 +1,8 @@
 import { providers } from '../../plugins/models/ai-sdk/providers.ts';
 import type { BuiltinDialect } from '../define.ts';
 
+export type { OidcProvider, PendingSignIn, SignedIn } from '../../plugins/people/oidc.ts';
+
 type Builtins = Readonly<Record<string, () => Promise<{ readonly default: unknown }>>>;
 
 /** Plugins that need no configuration; each is loaded when one of its names is used. */
@@ -35,6 +37,9 @@ export const builtins: Readonly<Record<'dialects' | 'channels' | 'brokers' | 'se
 
 /** Verifies the tokens of a proxy. */
 export const loadProxyTokens = () => import('../../plugins/people/proxy-tokens.ts');
+
+/** Verifies the ID tokens of a provider, and signs people in. */
+export const loadOidc = () => import('../../plugins/people/oidc.ts');
 
 /** The record store without a configured database. */
 export const loadMemoryStore = () => import('../../plugins/stores/memory.ts');

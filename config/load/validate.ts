@@ -6,7 +6,7 @@ import { APPROVAL_CONDITIONS } from '../../core/migration/plan-approver.ts';
 import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import { pathText } from '../../core/validate-shape.ts';
-import type { Config, ProxyAlgorithm } from '../define.ts';
+import type { Config, TokenAlgorithm } from '../define.ts';
 import { compileRules, parseDuration, roleProblems } from './approval-rules.ts';
 import { isApprovalCondition, planApprovalProblems } from './plan-approval.ts';
 
@@ -114,7 +114,7 @@ const header: Validator = (value, path, problems) => {
   problems.push(`${path}: must be the name of a header other than authorization and cookie.`);
 };
 
-const jwks: Validator = (value, path, problems) => {
+const address: Validator = (value, path, problems) => {
   const why = typeof value === 'string' ? addressProblem(value) : 'is not a URL';
   if (why) problems.push(`${path}: ${why}.`);
 };
@@ -125,7 +125,7 @@ const audience: Validator = (value, path, problems) => {
   for (const one of all) text(one, path, problems);
 };
 
-const ALGORITHMS: Readonly<Record<ProxyAlgorithm, true>> = {
+const ALGORITHMS: Readonly<Record<TokenAlgorithm, true>> = {
   RS256: true,
   RS384: true,
   RS512: true,
@@ -160,7 +160,10 @@ function isPeer(value: unknown): boolean {
 }
 
 const SIGNED = ['header', 'jwks', 'issuer', 'audience', 'algorithms'];
-const signedProxy = object({ header, jwks, issuer: text, audience, algorithms, id: text, groups: text }, SIGNED);
+const signedProxy = object(
+  { header, jwks: address, issuer: text, audience, algorithms, id: text, groups: text },
+  SIGNED,
+);
 const plainProxy = object(
   { header, groupsHeader: header, secret: object({ header, value: proxySecret }, ['header', 'value']), peers },
   ['header', 'secret', 'peers'],
@@ -170,6 +173,23 @@ const proxy: Validator = (value, path, problems) => {
   const isPlain = isPlainObject(value) && ('peers' in value || 'secret' in value);
   (isPlain ? plainProxy : signedProxy)(value, path, problems);
 };
+
+/** Its metadata are at a path that is appended. */
+const issuer: Validator = (value, path, problems) => {
+  address(value, path, problems);
+  if (typeof value === 'string' && /[?#]/.test(value)) problems.push(`${path}: must not have a query or a fragment.`);
+};
+
+const scopes: Validator = (value, path, problems) => {
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(one)))
+    return;
+  problems.push(`${path}: must be an array of scopes, each without spaces.`);
+};
+
+const oidc = object(
+  { issuer, clientId: text, clientSecret: optionalText, id: text, groups: text, algorithms, scopes, audience },
+  ['issuer', 'clientId'],
+);
 
 const MAX_INTERVAL_MS = 86_400_000;
 
@@ -220,6 +240,7 @@ const config = object(
       decisions: object({ broker: text }, ['broker']),
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
       proxy,
+      oidc,
       server: object({ role: text }, ['role']),
       seals,
       // What they contain is checked together: rules name roles.

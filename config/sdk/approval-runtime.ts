@@ -7,7 +7,9 @@ import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
 import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalRule } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
-import { type ProxyPeople, proxyPeople } from './proxy-people.ts';
+import { type OidcPeople, oidcPeople } from './oidc-people.ts';
+import { firstOf, type PeopleSource } from './people-source.ts';
+import { proxyPeople } from './proxy-people.ts';
 
 /** The storage and the approval service that the gates and agents of one configuration share. */
 export interface ApprovalRuntime {
@@ -15,8 +17,9 @@ export interface ApprovalRuntime {
   readonly kernel: Kernel;
   readonly service: ApprovalService;
   readonly notices: NoticeSweep;
-  /** Of `approvals.proxy`. */
-  readonly people?: ProxyPeople | undefined;
+  /** Of `approvals.oidc` and `approvals.proxy`. */
+  readonly people?: PeopleSource | undefined;
+  readonly oidc?: OidcPeople | undefined;
   readonly owner: StoreOwner;
   close(): Promise<void>;
 }
@@ -46,14 +49,15 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
   const kernel = await runtime.kernel();
   const tag = runtime.config.approvals?.store?.database;
   const backend = tag === undefined ? await memoryBackend(env) : databaseBackend(runtime, tag);
-  const { roles = {}, rules: configured = [], proxy } = runtime.config.approvals ?? {};
+  const { roles = {}, rules: configured = [], proxy, oidc: provider } = runtime.config.approvals ?? {};
   const planApproval = runtime.config.environments?.[env]?.approval;
   if (planApproval) kernel.hooks.beforeDecision.tap('svc', refuseChangedPlan);
   const { rules } = compileRules({
     roles,
     rules: planApproval ? [planApprovalRule(planApproval), ...configured] : configured,
   });
-  const people = proxy && proxyPeople(proxy, runtime.root);
+  const oidc = provider && oidcPeople(provider, runtime.root);
+  const people = firstOf([...(oidc ? [oidc] : []), ...(proxy ? [proxyPeople(proxy, runtime.root)] : [])]);
   const owner = { product, env, database: tag ?? 'memory' };
   try {
     const service = await ApprovalService.open({
@@ -72,6 +76,7 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
       service,
       notices,
       people,
+      oidc,
       owner,
       async close() {
         await service.close();

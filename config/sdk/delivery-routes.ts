@@ -4,6 +4,7 @@ import { assertCallbackKey, callbackToken } from '../../core/approval/token.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { ApprovalSettings, HumanInLoop } from '../../core/tool/human-in-loop.ts';
 import type { Runtime } from '../load/runtime.ts';
+import { callbackUrl } from './callback/token.ts';
 import { webhookSecrets } from './webhook-secrets.ts';
 
 /** The approval settings that a definition can depend on. */
@@ -86,7 +87,7 @@ function routeTo({ config, product, env }: Runtime, name: string, channel: Chann
       ...(token !== undefined && { token }),
       ...(token !== undefined &&
         callbackBase !== undefined && {
-          callbackUrl: `${callbackBase.replace(/\/+$/, '')}/approvals/${requestId}/respond?token=${token}`,
+          callbackUrl: callbackUrl(callbackBase, requestId, token),
         }),
     };
   };

@@ -1,11 +1,11 @@
 import { type Path, type Problem, type Shape, shapeProblems } from '../validate-shape.ts';
 
 /**
- * What proves who a principal is: a token of `svc people token create`, the signed header of `approvals.proxy`, or the program
- * that signals the decision. `nobody`: the id is what the caller claims.
+ * What proves who a principal is: a token of `svc people token create`, the header of `approvals.proxy`, an ID token of
+ * `approvals.oidc`, or the program that signals the decision. `nobody`: the id is what the caller claims.
  * @experimental
  */
-export type Verification = 'token' | 'proxy' | 'signal' | 'nobody';
+export type Verification = 'token' | 'proxy' | 'oidc' | 'signal' | 'nobody';
 
 /** Who decides. @experimental */
 export interface Principal {

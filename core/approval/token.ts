@@ -59,6 +59,11 @@ export function webhookSecret(
   return `whsec_${hmac(key, 'webhook', [product, env, url]).toString('base64')}`;
 }
 
+/** The key of 32 bytes that seals what a browser keeps while a person signs in. It does not reveal the key of the callback. */
+export function signInKey(key: string, { product, env }: { readonly product: string; readonly env: string }): Buffer {
+  return hmac(key, 'sign-in', [product, env]);
+}
+
 /** Compares in constant time. */
 export function tokensEqual(one: string, other: string): boolean {
   const hash = (text: string) => createHash('sha256').update(text).digest();

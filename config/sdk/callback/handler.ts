@@ -8,7 +8,7 @@ import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } 
 import { shortDigest } from '../../../core/tool/call-digest.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
-import type { ProxyPeople } from '../proxy-people.ts';
+import type { PeopleSource } from '../people-source.ts';
 import {
   type Decision,
   jsonDecision,
@@ -19,9 +19,10 @@ import {
 } from './decision-body.ts';
 import { invalidDecision, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
 import { RateLimit } from './limits.ts';
-import { closedPage, decidedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
+import { type Account, closedPage, decidedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
 import { isPeopleRoute, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
+import { SignIn } from './sign-in.ts';
 import { requireCallbackKey, tokenClaims } from './token.ts';
 
 export interface CallbackContext {
@@ -30,8 +31,10 @@ export interface CallbackContext {
   readonly env: string;
   /** `approvals.callbackKey`. */
   readonly key: string;
-  /** Of `approvals.proxy`. */
-  readonly people?: ProxyPeople | undefined;
+  /** Of `approvals.oidc` and `approvals.proxy`. */
+  readonly people?: PeopleSource | undefined;
+  /** With `approvals.oidc` and `approvals.callbackBase`. */
+  readonly signIn?: SignIn | undefined;
   /** Who may list and decide all requests: the members of the role of `approvals.server`. */
   readonly members?: readonly string[] | undefined;
 }
@@ -60,6 +63,9 @@ export function callbackHandler(
   return async (request) => {
     const people = isPeopleRoute(request) ? api : undefined;
     try {
+      if (context.signIn?.isReturn(request)) {
+        return await context.signIn.complete(request, (requestId) => throttle(perRequest, requestId));
+      }
       const decider = () => deciderOf(context, request, peerOf?.(request));
       if (people) return await people(request, decider);
       return await respond(context, request, decider, { perRequest, unauthorized });
@@ -83,7 +89,7 @@ async function respond(
   decider: () => SignalOptions,
   limits: { readonly perRequest: RateLimit; readonly unauthorized: RateLimit },
 ): Promise<Response> {
-  const { approvals } = context;
+  const { approvals, signIn } = context;
   const url = new URL(request.url);
   const requestId = PATH.exec(url.pathname)?.[1];
   if (requestId === undefined || !isRequestId(requestId)) throw NOT_FOUND;
@@ -97,9 +103,21 @@ async function respond(
   if (!row) throw NOT_FOUND;
   const claims = tokenClaims(context, row);
   if (!tokensEqual(token, callbackToken(context.key, claims))) throw UNAUTHORIZED;
-  if (request.method !== 'POST') return page(200, summaryPage({ ...context, request: toApprovalRequest(row.record) }));
+  const place = { requestId, token };
+  if (request.method !== 'POST') {
+    if (signIn && url.searchParams.has('sign-in')) return signIn.begin(place);
+    const account = await signIn?.accountOf(request, place);
+    return page(200, summaryPage({ ...context, request: toApprovalRequest(row.record), account }));
+  }
   const body = await readDecisionBody(request);
-  if (isForm(request)) return respondToForm(context, row, claims, decider(), parseForm(body));
+  if (isForm(request)) {
+    const fields = parseForm(body);
+    const own = decider();
+    const visitor = own.token === undefined ? await signIn?.visitorOf(request, fields, place, own) : undefined;
+    if (visitor instanceof Response) return visitor;
+    const { decider: person, account } = visitor ?? { decider: own, account: undefined };
+    return respondToForm({ ...context, account }, row, claims, person, fields);
+  }
   const decision = jsonDecision(request, body);
   const options = { ...decider(), override: decision.override };
   const result = await decide(approvals, signalFor(requestId, decision), options, row);
@@ -119,7 +137,7 @@ function deciderOf({ people }: CallbackContext, { headers }: Request, peer: stri
 
 /** A decision as form fields; accepted only from a page that showed the whole request. */
 async function respondToForm(
-  context: CallbackContext,
+  context: CallbackContext & { readonly account: Account | undefined },
   row: RequestRow,
   claims: TokenClaims,
   decider: SignalOptions,
@@ -179,9 +197,11 @@ export async function openCallback(
   options?: CallbackOptions,
 ): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
-  const { server, roles } = runtime.config.approvals ?? {};
-  const members = server && roles?.[server.role];
-  const { service, owner, people } = await openApprovals(runtime);
+  const { service, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
-  return callbackHandler({ approvals: service, product: owner.product, env: owner.env, key, people, members }, options);
+  const { product, env } = owner;
+  const { callbackBase: base, server, roles } = runtime.config.approvals ?? {};
+  const members = server && roles?.[server.role];
+  const signIn = oidc && base !== undefined ? new SignIn({ oidc, product, env, base, key }) : undefined;
+  return callbackHandler({ approvals: service, product, env, key, people, signIn, members }, options);
 }

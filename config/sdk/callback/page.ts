@@ -20,18 +20,28 @@ export const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
 };
 
+/** Who is signed in, where people can sign in. */
+export interface Account {
+  /** The id of the person; undefined if nobody is signed in. */
+  readonly person: string | undefined;
+  /** The URL of the request. */
+  readonly page: string;
+}
+
 /** A request, and where it comes from. */
 export interface PageContext {
   readonly request: ApprovalRequest;
   readonly product: string;
   readonly env: string;
+  /** Absent where nobody can sign in, or where the person is known without. */
+  readonly account?: Account | undefined;
 }
 
 /** The response to a GET, also for link previews: without parameters and decision form. */
 export function summaryPage(context: PageContext): string {
   return page(
     'Approval',
-    `${requestFacts(context)}
+    `${accountNotice(context)}${requestFacts(context)}
 <form method="post"><input type="hidden" name="action" value="show"><button>Show the request</button></form>`,
   );
 }
@@ -51,11 +61,11 @@ export function decisionPage(
   const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
   return page(
     'Approval',
-    `${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
+    `${accountNotice(context)}${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
 <pre>${lines(jsonLines(parameters, DEFAULT_WIDTH))}</pre>
 ${warnings.length === 0 ? '' : `<pre class="warnings">${lines(warnings)}</pre>\n`}<form method="post">
-<input type="hidden" name="view" value="${escapeHtml(view)}">
-<p class="question">${escapeHtml(question)}</p>${ruleNotice(context.request)}${unattendedNotice(context.request)}
+<input type="hidden" name="view" value="${escapeHtml(view)}">${personField(context)}
+<p class="question">${escapeHtml(question)}</p>${ruleNotice(context)}${unattendedNotice(context.request)}
 <p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
 <p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
 <button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button>
@@ -83,10 +93,14 @@ export function decidedPage(context: PageContext, result: SignalResult): string 
 }
 
 /** Who must approve, and that this page does not know who the person is. */
-function ruleNotice({ rule, missing = [] }: ApprovalRecord): string {
+function ruleNotice({
+  request: { rule, missing = [] },
+  account,
+}: PageContext & { readonly request: ApprovalRecord }): string {
   if (!rule) return '';
   const needed = `Approvals that are missing: ${roleText(missing)}.`;
-  const text = rule.unverified
+  const isCounted = rule.unverified || account?.person !== undefined;
+  const text = isCounted
     ? needed
     : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
   return `\n<p>${escapeHtml(displayText(text))}</p>`;
@@ -94,6 +108,27 @@ function ruleNotice({ rule, missing = [] }: ApprovalRecord): string {
 
 function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSince'>): string {
   return unattendedSince === undefined ? '' : `\n<p>${escapeHtml(unattendedText(unattendedSince))}</p>`;
+}
+
+/** Asks for a sign-in, after something that was not done. */
+export function signInPage(message: string, account: Account): string {
+  const back = `<p><a href="${escapeHtml(account.page)}">Back to the request</a></p>`;
+  return page('Approval', `<p>${escapeHtml(displayText(message))}</p>\n${accountNotice({ account })}${back}`);
+}
+
+function accountNotice({ account }: Pick<PageContext, 'account'>): string {
+  if (!account) return '';
+  const { person, page } = account;
+  if (person === undefined)
+    return `<p>Nobody is signed in. <a href="${escapeHtml(`${page}&sign-in=1`)}">Sign in</a></p>\n`;
+  return `<form method="post" action="${escapeHtml(page)}"><input type="hidden" name="action" value="sign-out"><p>Signed in as ${escapeHtml(displayText(person))}. <button>Sign out</button></p></form>\n`;
+}
+
+/** The form decides as this person only. */
+function personField({ account }: Pick<PageContext, 'account'>): string {
+  return account?.person === undefined
+    ? ''
+    : `\n<input type="hidden" name="person" value="${escapeHtml(account.person)}">`;
 }
 
 export function messagePage(title: string, message: string): string {

@@ -28,7 +28,7 @@ const STATUS: Readonly<Record<DecisionRefusal, number>> = {
 const UNAVAILABLE: HttpError = {
   status: 503,
   error: 'store_unavailable',
-  message: 'The approval store, or the keys of the proxy, are not available. The request may not have been decided.',
+  message: 'The approval store, or what verifies people, is not available. The request may not have been decided.',
   headers: { 'retry-after': '5' },
 };
 const INTERNAL: HttpError = {
@@ -77,6 +77,13 @@ export function jsonResponse(
     status,
     headers: { 'content-type': 'application/json', ...PRIVATE_HEADERS, ...headers },
   });
+}
+
+/** Sends a browser elsewhere with GET. */
+export function redirectResponse(location: string, cookies: readonly string[] = []): Response {
+  const response = new Response(null, { status: 303, headers: { location, ...PRIVATE_HEADERS } });
+  for (const cookie of cookies) response.headers.append('set-cookie', cookie);
+  return response;
 }
 
 export function htmlResponse(status: number, page: string, headers: Readonly<Record<string, string>>): Response {

@@ -19,6 +19,11 @@ export function requireCallbackKey(what: string, { approvals }: Config): string 
   return key;
 }
 
+/** Where a request is decided. */
+export function callbackUrl(base: string, requestId: string, token: string): string {
+  return `${base.replace(/\/+$/, '')}/approvals/${requestId}/respond?token=${token}`;
+}
+
 export function tokenClaims(
   { product, env }: { readonly product: string; readonly env: string },
   { record }: RequestRow,
