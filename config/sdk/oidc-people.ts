@@ -2,7 +2,7 @@ import { isPersonToken } from '../../core/approval/person-tokens.ts';
 import type { OidcConfig } from '../define.ts';
 import { loadOidc, type OidcProvider } from '../load/builtin.ts';
 import { onceSuccessful } from './once-successful.ts';
-import { type PeopleSource, personOfClaims } from './people-source.ts';
+import { bearerOf, type PeopleSource, personOfClaims } from './people-source.ts';
 
 /** People who have signed in at the provider of `approvals.oidc`. */
 export interface OidcPeople extends PeopleSource {
@@ -10,20 +10,28 @@ export interface OidcPeople extends PeopleSource {
   provider(): Promise<OidcProvider>;
 }
 
+/** Where `svc login` signs people in; undefined without a public client. */
+export function commandLineLogin({ issuer, clientId, clientSecret, cliClientId, scopes, algorithms }: OidcConfig) {
+  const client = cliClientId ?? (clientSecret === undefined ? clientId : undefined);
+  return client === undefined ? undefined : { issuer, clientId: client, scopes, algorithms };
+}
+
 export function oidcPeople(config: OidcConfig, root: string): OidcPeople {
+  const { cliClientId, audience = [] } = config;
+  const clients = [
+    ...(cliClientId === undefined ? [] : [cliClientId]),
+    ...(typeof audience === 'string' ? [audience] : audience),
+  ];
   // Apart from the metadata: a provider that is down must not keep the callback from starting.
-  const open = onceSuccessful(async () => (await loadOidc()).openOidc(config, root));
+  const open = onceSuccessful(async () => (await loadOidc()).openOidc({ ...config, audience: clients }, root));
   const provider = onceSuccessful(async () => (await open())());
   return {
     open,
     provider,
-    tokenOf: (headers) => bearerOf(headers),
+    tokenOf(headers) {
+      const bearer = bearerOf(headers);
+      return bearer === undefined || isPersonToken(bearer) ? undefined : bearer;
+    },
     verify: async (token) => personOfClaims(await (await provider()).verify(token), config, 'oidc'),
   };
-}
-
-/** The token in `Authorization: Bearer`, if it is not one of the store. */
-function bearerOf(headers: Headers): string | undefined {
-  const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
-  return bearer === undefined || isPersonToken(bearer) ? undefined : bearer;
 }

@@ -21,6 +21,11 @@ export interface PeopleSource {
   verify(token: string): Promise<Principal>;
 }
 
+/** The token in `Authorization: Bearer`. Any other authorization is for what is in front of this server. */
+export function bearerOf(headers: Headers): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '')?.[1];
+}
+
 /** One source of several: a token is of the first that says so. */
 export function firstOf([first, ...more]: readonly PeopleSource[]): PeopleSource | undefined {
   return first && more.reduce(either, first);
