@@ -34,8 +34,9 @@ export function isLocal({ config, env }: Runtime): boolean {
   return config.environments?.[env]?.local ?? LOCAL.includes(env);
 }
 
-/** The marker of an agent that runs the command line in an environment that is not local. */
-export const restrictedAgent = (runtime: Runtime): string | undefined => (isLocal(runtime) ? undefined : agentMarker());
+/** The marker of an agent that runs the command line in an environment that is not local, as none of a server is. */
+export const restrictedAgent = (runtime: Runtime | undefined): string | undefined =>
+  runtime && isLocal(runtime) ? undefined : agentMarker();
 
 /** Throws `agent_needs_approval` if an agent runs the command line here, unless people are asked anyway. */
 export function assertNoAgent(runtime: Runtime, what: string, isAsked = false): void {
@@ -53,8 +54,8 @@ export function assertNoAgent(runtime: Runtime, what: string, isAsked = false): 
   });
 }
 
-/** Throws `agent_may_not_decide`. */
-export function assertNoAgentDecides(runtime: Runtime): void {
+/** Throws `agent_may_not_decide`. Without a runtime: on a server. */
+export function assertNoAgentDecides(runtime: Runtime | undefined): void {
   const marker = restrictedAgent(runtime);
   if (marker === undefined) return;
   throw new SvcError('agent_may_not_decide', 'An agent may not decide a request.', {

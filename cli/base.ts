@@ -51,6 +51,9 @@ export abstract class SvcCommand extends Command<SvcContext> {
   /** `--db`, in commands on databases. */
   db: string | undefined;
 
+  /** `--server`, in commands on requests. */
+  server: string | undefined;
+
   /** With several databases: the one that the result or error refers to. */
   failedDatabase: string | undefined;
 
@@ -174,7 +177,10 @@ export abstract class SvcCommand extends Command<SvcContext> {
         const same = command === `svc ${this.path.join(' ')}` && ONLY_FLAGS.test(action.slice(offset + command.length));
         return `${command}${same ? (repeated ?? flags) : flags}`;
       })
-      .replace(APPROVALS_COMMAND, (command) => `${command}${missing(common)}`);
+      .replace(
+        APPROVALS_COMMAND,
+        (command) => `${command}${missing(this.server ? { '--server': this.server } : common)}`,
+      );
     return process.env.npm_command === 'exec'
       ? complete.replace(/(?<![\w/]|npx )svc (?=[a-z])/g, 'npx svc ')
       : complete;

@@ -178,6 +178,16 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/people/delegation/revoke.ts'),
   },
   {
+    path: 'login',
+    summary: 'Stores your token for a server, to decide requests there',
+    load: () => import('./commands/login.ts'),
+  },
+  {
+    path: 'logout',
+    summary: 'Removes your stored token for a server',
+    load: () => import('./commands/logout.ts'),
+  },
+  {
     path: 'doctor',
     summary: 'Checks the configuration, drivers and databases',
     load: () => import('./commands/doctor.ts'),

@@ -43,6 +43,13 @@ export async function promptText(command: SvcCommand, options: PromptOptions): P
   return (await input({ message: options.message }, terminalOptions(command))).trim() || undefined;
 }
 
+/** Prompts for a secret, which the terminal does not show. Throws `confirmation_required` without a terminal. */
+export async function promptSecret(command: SvcCommand, options: PromptOptions): Promise<string> {
+  assertCanPrompt(command, options);
+  const { password } = await import('@inquirer/prompts');
+  return password({ message: options.message }, terminalOptions(command));
+}
+
 /** Prompts for one of several choices. Throws `confirmation_required` without a terminal. */
 export async function choose<T>(
   command: SvcCommand,

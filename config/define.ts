@@ -94,6 +94,8 @@ export interface ApprovalsConfig {
    * `openid-client` and `jose`.
    */
   readonly oidc?: OidcConfig;
+  /** Lets people with a token decide over HTTP: `svc login`, then `--server` of the approval commands. */
+  readonly server?: ServerConfig;
   /** By name, who has the role: `group:<name>` and `user:<id>`. */
   readonly roles?: { readonly [role: string]: readonly string[] };
   /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */
@@ -128,6 +130,12 @@ export interface SealsConfig {
   readonly sinks: {
     readonly [name: string]: { readonly type: string; readonly [option: string]: unknown };
   };
+}
+
+/** Who may use the API for people, which is where the callback is. @experimental */
+export interface ServerConfig {
+  /** A role of `approvals.roles`: its people list, read and decide every request, as far as the rules let them. */
+  readonly role: string;
 }
 
 /** A proxy in front of the callback that says who is logged in, in a JSON Web Token. @experimental */

@@ -349,6 +349,8 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   ),
   'approvals prune': openResult({ removed: count, executions: count }),
   'approvals secret': result({ url: text, product: text, env: text, secret: text }),
+  login: openResult({ server: text, product: text, env: text, principal, file: text }, { expiresAt: moment }),
+  logout: openResult({ server: text, removed: flag }),
   'people token create': openResult({ ...personToken, token: text }),
   'people token list': openResult({ tokens: list(open(personToken, { revokedAt: moment })) }),
   'people token revoke': openResult({ ...personToken, revokedAt: moment }),

@@ -52,6 +52,15 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     "Set path: 'seals.jsonl', relative to the folder of the configuration.",
     "Set url, and secrets: ['whsec_…']; echo whsec_$(openssl rand -base64 32) creates one.",
   ],
+  'cli-server.test.ts': [
+    'svc login <…>    stores your token',
+    'svc login <…>    stores another token',
+    'Or set SVC_TOKEN to your token.',
+    'svc approvals list --server <…>',
+    'svc people token create <id> --expires 90d    creates one, where the configuration is',
+    'It is not a file of `svc login`.',
+    'Revoke its token if others may have it, then run `svc login` again.',
+  ],
   'cli-people.test.ts': [
     'svc people token list    lists the tokens',
     'svc people token create <id> --expires 90d    creates one',

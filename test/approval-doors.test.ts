@@ -9,10 +9,11 @@ import { LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 import { CALLBACK_KEY, callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 
-// The same rule on every way in: signals, the callback, its page, the broker and the command line.
+// The same rule on every way in: signals, the callback, its page, the server for people, the broker and the command line.
 
 const RULES = {
-  roles: { finance: ['group:finance', 'user:cy'] },
+  roles: { finance: ['group:finance', 'user:cy'], anyone: ['group:finance', 'group:ops', 'user:cy'] },
+  server: { role: 'anyone' },
   rules: [
     {
       match: { tool: 'refund', where: { amount: { gt: 10 } } },
@@ -124,6 +125,18 @@ function doorsOf(svc: Svc, shop: Project, consume: (body: Uint8Array) => Promise
       const response = await handler(new Request(await callbackUrlOf(svc, request), { method: 'POST', headers, body }));
       const answer = (await response.json()) as { status?: string; error?: string; missing?: object[] };
       if (answer.error === undefined) assert.equal(response.status, answer.status === 'waiting' ? 202 : 200);
+      return { result: answer.error ?? answer.status ?? '', ...(answer.missing && { missing: answer.missing }) };
+    },
+    async 'the server'({ requestId }, { approved, token, amount, reason }) {
+      const headers = {
+        'content-type': 'application/json',
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      };
+      const body = JSON.stringify({ approved, reason, ...(amount !== undefined && { modifiedParams: { amount } }) });
+      const url = `https://shop.example/svc/api/v1/approvals/${requestId}/decision`;
+      const response = await handler(new Request(url, { method: 'POST', headers, body }));
+      const answer = (await response.json()) as { status?: string; error?: string; missing?: object[] };
+      if (token === undefined && answer.error === 'token_invalid') return { result: 'decision_refused' };
       return { result: answer.error ?? answer.status ?? '', ...(answer.missing && { missing: answer.missing }) };
     },
     async 'the page'(request, { approved, reason = '' }) {

@@ -1,5 +1,6 @@
 import type { Runtime } from '../../config/load/runtime.ts';
-import type { ApprovalDetails, Approvals } from '../../config/sdk/approvals.ts';
+import type { ApprovalDetails } from '../../config/sdk/approval-details.ts';
+import type { Approvals } from '../../config/sdk/approvals.ts';
 import type { SignalResult } from '../../core/approval/decide.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
 import { isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
@@ -7,7 +8,7 @@ import { isPlainObject, type Json, readExactJson, tryParseJson } from '../../cor
 import { osActor } from '../../core/migration/history-table.ts';
 import { nearest } from '../../core/nearest.ts';
 import { assertNoAgentDecides } from '../agent.ts';
-import { type CommandResult, SvcCommand } from '../base.ts';
+import type { CommandResult, SvcCommand } from '../base.ts';
 import { columnsOf } from '../output.ts';
 import { canPrompt, choose } from '../prompt.ts';
 import {
@@ -24,6 +25,15 @@ export const DEFAULT_COLUMNS = 80;
 /** What a prompt writes before a choice. */
 const CURSOR = 3;
 
+/** Where requests are read and decided: the store of the configuration, or a server that has one. */
+export interface RequestSource {
+  readonly approvals: Pick<Approvals, 'list' | 'get' | 'signal'>;
+  readonly product: string;
+  readonly env: string;
+  /** Absent on a server. */
+  readonly runtime?: Runtime;
+}
+
 export interface DecisionInput {
   readonly approve: boolean;
   readonly reason?: string;
@@ -36,11 +46,11 @@ export interface DecisionInput {
 /** Decides a request and prints the result. */
 export async function submitDecision(
   command: SvcCommand,
-  approvals: Approvals,
+  { approvals, runtime }: RequestSource,
   requestId: string,
   decision: DecisionInput,
 ): Promise<CommandResult> {
-  assertNoAgentDecides(await command.runtime());
+  assertNoAgentDecides(runtime);
   const { approve, reason, override, modifiedParams, reviewToken } = decision;
   const result: SignalResult = await approvals
     .signal(
@@ -107,7 +117,7 @@ export function assertShown(
 /** Returns the named request, or prompts for one. */
 export async function pickRequest(
   command: SvcCommand,
-  approvals: Approvals,
+  { approvals }: RequestSource,
   named: string | undefined,
 ): Promise<string> {
   if (named !== undefined) return named;
@@ -162,14 +172,14 @@ export function requiredToken(needs: string, state: string): string {
 /** Reads a request. On a terminal, shows all of it, including sensitive parameters, before the decision. */
 export async function showRequest(
   command: SvcCommand,
-  approvals: Approvals,
+  source: RequestSource,
   requestId: string,
 ): Promise<PresentedRequest> {
   const isRevealed = canPrompt(command);
-  const record = await approvals.get(requestId, { reveal: isRevealed, ...currentPerson() });
+  const record = await source.approvals.get(requestId, { reveal: isRevealed, ...currentPerson() });
   if (!isRevealed) return { record, isRevealed, unshown: 'There is no terminal' };
   const { stderr } = command.context;
-  const lines = requestLines(shownRequest(record, await command.runtime()), columnsOf(stderr) ?? DEFAULT_COLUMNS);
+  const lines = requestLines(shownRequest(record, source), columnsOf(stderr) ?? DEFAULT_COLUMNS);
   const isTooLong = lines.length > MAX_LINES;
   for (const line of isTooLong ? lines.slice(0, MAX_LINES) : lines) command.note(line);
   for (const line of [...voteLines(record), ...escalationLines(record)]) command.note(line);
@@ -181,7 +191,7 @@ export async function showRequest(
 }
 
 /** A request with the product and the environment whose store it is in. */
-export function shownRequest(record: ApprovalDetails, { product, env }: Runtime): ShownRequest {
+export function shownRequest(record: ApprovalDetails, { product, env }: RequestSource): ShownRequest {
   const { definition } = record;
   return { ...record, product, env, ...(definition && { description: definition.description }) };
 }
@@ -235,37 +245,4 @@ function propertiesOf(schema: Json | undefined): { readonly [name: string]: Json
 
 function usageError(message: string, next: readonly string[] = []): SvcError {
   return new SvcError('usage', message, { state: 'Nothing was decided.', next });
-}
-
-/** The process that runs the agents has an embedded store open for as long as it runs. */
-const IN_USE = [
-  'Decide in the process that has it open: through its callback (approvals.callbackBase), or svc.agents.signal in its code.',
-  'To decide from the command line as well, use a database server for approvals.store.',
-];
-
-/** A command on the requests of the configured approval store. */
-export abstract class ApprovalsCommand extends SvcCommand {
-  abstract work(approvals: Approvals, runtime: Runtime): Promise<CommandResult | undefined>;
-
-  async run(): Promise<CommandResult | undefined> {
-    const runtime = await this.runtime();
-    if (runtime.config.approvals?.store === undefined) {
-      throw new SvcError('config_invalid', 'No store is configured for approvals.', {
-        why: 'Without a store, requests are in the memory of the process that runs the agents, and no other process can read them.',
-        next: ["Set approvals: { store: { database: '<tag>' } } in svc.config."],
-        ...(runtime.file !== undefined && { where: runtime.file }),
-      });
-    }
-    const [{ Approvals }, { closeApprovals }] = await Promise.all([
-      import('../../config/sdk/approvals.ts'),
-      import('../../config/sdk/approval-runtime.ts'),
-    ]);
-    try {
-      return await this.work(new Approvals(async () => runtime), runtime);
-    } catch (error) {
-      throw isSvcError(error) && error.code === 'database_in_use' ? error.with({ next: IN_USE }) : error;
-    } finally {
-      await closeApprovals(runtime);
-    }
-  }
 }

@@ -59,13 +59,15 @@ const MIN_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 31_536_000_000;
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
+type RulesConfig = { readonly [Key in 'roles' | 'rules']?: ApprovalsConfig[Key] | undefined };
+
 interface CompiledRules {
   readonly rules: readonly StoredRule[];
   readonly problems: readonly Problem[];
 }
 
 /** The rules of a configuration as requests store them, and everything that is wrong with them. */
-export function compileRules({ roles = {}, rules = [] }: Pick<ApprovalsConfig, 'roles' | 'rules'>): CompiledRules {
+export function compileRules({ roles = {}, rules = [] }: RulesConfig): CompiledRules {
   const problems = [...shapeProblems(roles, ROLES, ['roles']), ...shapeProblems(rules, RULES, ['rules'])];
   if (problems.length > 0) return { rules: [], problems };
   for (const [role, members] of Object.entries(roles)) {
@@ -87,6 +89,11 @@ export function compileRules({ roles = {}, rules = [] }: Pick<ApprovalsConfig, '
       });
   }
   return { rules: problems.length > 0 ? [] : versioned, problems };
+}
+
+/** What is wrong with a role that a setting other than a rule names. */
+export function roleProblems(roles: ApprovalsConfig['roles'], role: string): string[] {
+  return compileRules({ roles, rules: [{ approve: [{ role }] }] }).problems.map(({ text }) => text);
 }
 
 /** Whether a rule matches every call that another one matches. */

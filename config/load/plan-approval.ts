@@ -1,6 +1,6 @@
 import { APPROVAL_CONDITIONS, type ApprovalCondition } from '../../core/migration/plan-approver.ts';
 import type { Config, MigrationApprovalConfig } from '../define.ts';
-import { compileRules, NOT_A_DURATION, parseDuration } from './approval-rules.ts';
+import { NOT_A_DURATION, parseDuration, roleProblems } from './approval-rules.ts';
 
 /** The tool and the agent of the requests that ask whether a plan may run. */
 export const MIGRATION_TOOL = 'svc_db_migrate';
@@ -41,8 +41,7 @@ export function planApprovalProblems({ environments = {}, approvals = {} }: Conf
     if (approvals.store === undefined) {
       problems.push(`${path}: needs approvals.store, because a request outlives the command that makes it.`);
     }
-    const { problems: found } = compileRules({ roles: approvals.roles ?? {}, rules: [planApprovalRule(approval)] });
-    problems.push(...found.map(({ text }) => `${path}.role: ${text}.`));
+    problems.push(...roleProblems(approvals.roles, approval.role).map((text) => `${path}.role: ${text}.`));
   }
   return problems;
 }

@@ -7,7 +7,7 @@ import { nearest } from '../../core/nearest.ts';
 import { addressProblem } from '../../core/url.ts';
 import { pathText } from '../../core/validate-shape.ts';
 import type { Config, TokenAlgorithm } from '../define.ts';
-import { compileRules, parseDuration } from './approval-rules.ts';
+import { compileRules, parseDuration, roleProblems } from './approval-rules.ts';
 import { isApprovalCondition, planApprovalProblems } from './plan-approval.ts';
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
@@ -21,7 +21,7 @@ export function assertConfig(value: unknown, where?: string): Config {
   if (problems.length === 0) {
     const { problems: found } = compileRules((value as Config).approvals ?? {});
     problems.push(...found.map(({ path, text }) => `${pathText(['approvals', ...path])}: ${text}.`));
-    problems.push(...planApprovalProblems(value as Config));
+    problems.push(...planApprovalProblems(value as Config), ...serverProblems(value as Config));
   }
   const [first, ...more] = problems;
   if (first === undefined) return value as Config;
@@ -31,6 +31,10 @@ export function assertConfig(value: unknown, where?: string): Config {
     ...(where !== undefined && { where }),
     details: { problems },
   });
+}
+
+function serverProblems({ approvals: { server, roles } = {} }: Config): string[] {
+  return server ? roleProblems(roles, server.role).map((text) => `approvals.server.role: ${text}.`) : [];
 }
 
 const text: Validator = (value, path, problems) => {
@@ -237,6 +241,7 @@ const config = object(
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
       proxy,
       oidc,
+      server: object({ role: text }, ['role']),
       seals,
       // What they contain is checked together: rules name roles.
       roles: anything,

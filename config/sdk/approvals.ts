@@ -3,8 +3,6 @@ import {
   type AuditCheck,
   type AuditEntry,
   auditTrail,
-  type DeliveryAttempt,
-  deliveriesOf,
   pruneApprovals,
   verifyAudit,
 } from '../../core/approval/audit.ts';
@@ -17,9 +15,7 @@ import {
   type SignalResult,
 } from '../../core/approval/decide.ts';
 import { type ApprovalPage, type ListQuery, listApprovals } from '../../core/approval/list-approvals.ts';
-import { hasSensitiveParameters, toApprovalRecord } from '../../core/approval/public-view.ts';
-import type { ApprovalRecord } from '../../core/approval/request.ts';
-import { type RevealOptions, recordReveal } from '../../core/approval/reveal.ts';
+import type { RevealOptions } from '../../core/approval/reveal.ts';
 import type { AuditProof } from '../../core/approval/seal/proof.ts';
 import { proveRequest } from '../../core/approval/seal/prove.ts';
 import type { SealReport } from '../../core/approval/seal/sealer.ts';
@@ -32,26 +28,13 @@ import {
   type StandingRule,
 } from '../../core/approval/standing-rules.ts';
 import { SvcError } from '../../core/errors.ts';
-import type { Json } from '../../core/json.ts';
-import { shortDigest } from '../../core/tool/call-digest.ts';
 import type { Runtime } from '../load/runtime.ts';
+import { type ApprovalDetails, approvalDetails, unknownRequestError } from './approval-details.ts';
 import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
 import { type CallbackOptions, errorResponse, openCallback } from './callback/handler.ts';
 import { onceSuccessful } from './once-successful.ts';
 import { openSealer, type SealOptions, sealPublicKeys, sealSource, sealsForRemoval } from './seals.ts';
-
-/** @experimental */
-export interface ApprovalDetails extends ApprovalRecord {
-  /** Proof that the whole request was shown; pass it with the decision. Absent if a parameter is masked. */
-  readonly reviewToken?: string;
-  /** The beginning of the request's digest, as prompts and pages show it: it names what was shown, and proves nothing. */
-  readonly digest: string;
-  /** The tool's definition at the time of the call. */
-  readonly definition?: { readonly description: string; readonly schema: { readonly [keyword: string]: Json } };
-  /** Every delivery attempt, oldest first. */
-  readonly deliveries: readonly DeliveryAttempt[];
-}
 
 /** The requests of all agents in the store, whichever process created them. @experimental */
 export class Approvals {
@@ -71,25 +54,8 @@ export class Approvals {
    * Returns a request. `reveal` includes sensitive parameters, for a reviewer, and adds an event that names them: `actor`,
    * `principal` or `token`, as for a decision. Throws `approval_unknown` and `token_invalid`.
    */
-  async get(
-    requestId: string,
-    { reveal = false, ...reader }: { readonly reveal?: boolean } & RevealOptions = {},
-  ): Promise<ApprovalDetails> {
-    const service = await this.#service();
-    const found = await service.getExpiringIfDue(requestId);
-    const row = found && reveal ? await recordReveal(service, found, reader) : found;
-    if (!row) throw unknownRequestError(requestId);
-    const { body } = row.record;
-    const definition = await service.getToolDefinition(body.toolDigest);
-    const deliveries: DeliveryAttempt[] = [];
-    for await (const delivery of deliveriesOf(service, requestId)) deliveries.push(delivery);
-    return {
-      ...toApprovalRecord(row.record, reveal, await service.presence.unattendedSince(row.record)),
-      ...(definition && { definition }),
-      deliveries,
-      digest: shortDigest(body.digest),
-      ...((reveal || !hasSensitiveParameters(body)) && { reviewToken: body.digest }),
-    };
+  async get(requestId: string, options: { readonly reveal?: boolean } & RevealOptions = {}): Promise<ApprovalDetails> {
+    return approvalDetails(await this.#service(), requestId, options);
   }
 
   /** Decides a request, as `svc.agents.signal` does. */
@@ -195,13 +161,6 @@ export class Approvals {
   async #service(): Promise<ApprovalService> {
     return (await openApprovals(await this.#runtime())).service;
   }
-}
-
-function unknownRequestError(requestId: string): SvcError {
-  return new SvcError('approval_unknown', 'No request has this id.', {
-    next: ['svc approvals list    lists the waiting requests'],
-    details: { requestId },
-  });
 }
 
 /**

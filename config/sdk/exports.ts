@@ -50,6 +50,7 @@ export type {
 } from '../../core/approval/request.ts';
 export type { RevealOptions } from '../../core/approval/reveal.ts';
 export type { ApprovalRule, Condition, ReasonRequired, RoleCount } from '../../core/approval/rule.ts';
+export type { MerkleStep } from '../../core/approval/seal/merkle.ts';
 export type { AuditProof } from '../../core/approval/seal/proof.ts';
 export type { Seal, SealedRequest, SealHeader } from '../../core/approval/seal/seal.ts';
 export type { SealCheck } from '../../core/approval/seal/sealed-audit.ts';
@@ -168,6 +169,7 @@ export type {
   SqlOptions,
   TableOptions,
 } from '../../core/schema/options.ts';
+export type { BoundCall } from '../../core/tool/call-digest.ts';
 export type { HumanInLoopConfig } from '../../core/tool/human-in-loop.ts';
 export type { InputSchema } from '../../core/tool/input-schema.ts';
 export type { JsonSchema } from '../../core/tool/json-schema.ts';
@@ -195,7 +197,8 @@ export type { Widened } from '../../core/widened.ts';
 export * from '../define.ts';
 export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
 export type { Agents } from './agents.ts';
-export { type ApprovalDetails, type Approvals, approvalHandler } from './approvals.ts';
+export type { ApprovalDetails } from './approval-details.ts';
+export { type Approvals, approvalHandler } from './approvals.ts';
 export type { CallbackOptions } from './callback/handler.ts';
 export type { Gate, GateDefinition, GuardDefinition, GuardedCall, GuardedTool, RunOptions } from './gate.ts';
 export type { People } from './people.ts';

@@ -5,7 +5,7 @@ import { MAX_DEPTH } from './safe-json.ts';
 /** The size limit of a call's parameters, as canonical JSON. */
 export const MAX_PARAMETERS_BYTES = 256 * 1024;
 
-/** What an approval is bound to: the call, and what else reviewers read about it. Callback tokens bind the deadline. */
+/** What an approval is bound to: the call, and what else reviewers read about it. Callback tokens bind the deadline. @experimental */
 export interface BoundCall {
   readonly requestId: string;
   readonly executionId: string;

@@ -43,6 +43,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Options of Node. */
   readonly node?: readonly string[];
+  readonly stdin?: string;
 }
 
 /** The environment without the variables that change the behavior of the CLI. */
@@ -55,14 +56,15 @@ export function cleanEnv(more: RunOptions['env'] = {}): NodeJS.ProcessEnv {
 /** Runs the real CLI in a separate process. What it prints with `--json` must match its documented schema. */
 export async function svc(
   args: readonly string[],
-  { cwd, env, script, node: options = [] }: RunOptions,
+  { cwd, env, script, node: options = [], stdin }: RunOptions,
 ): Promise<CommandResult> {
   const [node, ...before] = script === undefined ? command : scripted(script);
   const child = spawn(node, [...options, ...before, ...args], {
     cwd,
     env: cleanEnv(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
+  child.stdin?.end(stdin);
   const result = await collectOutput(child).ended;
   if (script === undefined && args.includes('--json')) {
     const { assertDocumentedOutput } = await import('./json-output.ts');
@@ -105,11 +107,16 @@ export interface RunningCli {
 }
 
 /** Starts the real CLI and does not wait for its end. `options` are options of Node. */
-export function startCli(args: readonly string[], cwd: string, options: readonly string[] = []): RunningCli {
+export function startCli(
+  args: readonly string[],
+  cwd: string,
+  options: readonly string[] = [],
+  env: RunOptions['env'] = {},
+): RunningCli {
   const [node, ...before] = command;
   const child = spawn(node, [...options, ...before, ...args], {
     cwd,
-    env: cleanEnv(),
+    env: cleanEnv(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const { ended, stdout, stderr } = collectOutput(child);

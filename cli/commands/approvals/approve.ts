@@ -1,13 +1,12 @@
 import { Command, Option } from 'clipanion';
-import type { Runtime } from '../../../config/load/runtime.ts';
-import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { inlineJson } from '../../../core/display/json.ts';
 import { SvcError } from '../../../core/errors.ts';
+import { RequestsCommand } from '../../approvals/command.ts';
 import {
-  ApprovalsCommand,
   assertShown,
   parseModifiedParams,
   pickRequest,
+  type RequestSource,
   shownRequest,
   showRequest,
   submitDecision,
@@ -16,7 +15,7 @@ import { questionText } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { canPrompt, confirm } from '../../prompt.ts';
 
-export default class ApprovalsApprove extends ApprovalsCommand {
+export default class ApprovalsApprove extends RequestsCommand {
   static override paths = [['approvals', 'approve']];
   static override usage = Command.Usage({
     description: 'Approves a tool call, optionally with changed parameters.',
@@ -51,21 +50,21 @@ export default class ApprovalsApprove extends ApprovalsCommand {
   });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
-  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
-    const requestId = await pickRequest(this, approvals, this.requestId);
-    const presented = await showRequest(this, approvals, requestId);
+  async workOn(source: RequestSource): Promise<CommandResult> {
+    const requestId = await pickRequest(this, source, this.requestId);
+    const presented = await showRequest(this, source, requestId);
     const { record } = presented;
     const modifiedParams = parseModifiedParams(this.set, record.definition?.schema);
     assertShown(presented, { yes: this.yes, reviewToken: this.reviewToken, flags: this.#flags() });
     if (canPrompt(this) && !this.yes && record.status === 'waiting') {
       const change = modifiedParams ? ` with ${inlineJson(modifiedParams)}` : '';
-      const question = questionText('Approve', shownRequest(record, runtime));
+      const question = questionText('Approve', shownRequest(record, source));
       if (!(await confirm(this, { message: `${question}${change}?`, flag: '--yes' }))) {
         throw new SvcError('declined', 'The request was not approved.', { state: 'The request is still waiting.' });
       }
     }
     const reviewToken = this.reviewToken ?? record.reviewToken;
-    return submitDecision(this, approvals, requestId, {
+    return submitDecision(this, source, requestId, {
       approve: true,
       ...(this.reason !== undefined && { reason: this.reason }),
       ...(modifiedParams && { modifiedParams }),

@@ -1,6 +1,6 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../approvals/command.ts';
 import { parseDate } from '../../flag-values.ts';
 
 export default class ApprovalsExport extends ApprovalsCommand {

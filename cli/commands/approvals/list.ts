@@ -1,14 +1,14 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { APPROVAL_STATUSES, type ApprovalStatus } from '../../../core/approval/request.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { RequestsCommand } from '../../approvals/command.ts';
+import type { RequestSource } from '../../approvals/decide.ts';
 import { listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseCount } from '../../flag-values.ts';
 import { columnsOf } from '../../output.ts';
 
-export default class ApprovalsList extends ApprovalsCommand {
+export default class ApprovalsList extends RequestsCommand {
   static override paths = [['approvals', 'list']];
   static override usage = Command.Usage({
     description: 'Lists the tool calls that wait for approval, oldest first.',
@@ -29,7 +29,7 @@ export default class ApprovalsList extends ApprovalsCommand {
   limit = Option.String('--limit', { description: 'Requests per page, 1 to 1,000. Default: 100.' });
   cursor = Option.String('--cursor', { description: 'Continues after a page, which prints this value.' });
 
-  async work(approvals: Approvals): Promise<CommandResult> {
+  async workOn({ approvals }: RequestSource): Promise<CommandResult> {
     const limit = parseCount('--limit', this.limit);
     const page = await approvals.list({
       ...(this.status !== undefined && { status: statusOf(this.status) }),

@@ -1,13 +1,12 @@
 import { Command, Option } from 'clipanion';
-import type { Runtime } from '../../../config/load/runtime.ts';
-import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand, pickRequest, shownRequest, showRequest, submitDecision } from '../../approvals/decide.ts';
+import { RequestsCommand } from '../../approvals/command.ts';
+import { pickRequest, type RequestSource, shownRequest, showRequest, submitDecision } from '../../approvals/decide.ts';
 import { questionText } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { canPrompt, confirm, promptText } from '../../prompt.ts';
 
-export default class ApprovalsReject extends ApprovalsCommand {
+export default class ApprovalsReject extends RequestsCommand {
   static override paths = [['approvals', 'reject']];
   static override usage = Command.Usage({
     description: 'Rejects a tool call. The agent receives the reason.',
@@ -30,19 +29,19 @@ export default class ApprovalsReject extends ApprovalsCommand {
   });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 
-  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
-    const requestId = await pickRequest(this, approvals, this.requestId);
-    const { record } = await showRequest(this, approvals, requestId);
+  async workOn(source: RequestSource): Promise<CommandResult> {
+    const requestId = await pickRequest(this, source, this.requestId);
+    const { record } = await showRequest(this, source, requestId);
     let { reason } = this;
     if (canPrompt(this) && !this.yes && record.status === 'waiting') {
       reason ??= await promptText(this, { message: 'Reason for the agent:', flag: '--reason' });
-      const question = questionText('Reject', shownRequest(record, runtime));
+      const question = questionText('Reject', shownRequest(record, source));
       if (!(await confirm(this, { message: `${question}?`, flag: '--yes' }))) {
         throw new SvcError('declined', 'The request was not rejected.', { state: 'The request is still waiting.' });
       }
     }
     const reviewToken = this.reviewToken ?? record.reviewToken;
-    return submitDecision(this, approvals, requestId, {
+    return submitDecision(this, source, requestId, {
       approve: false,
       ...(reason !== undefined && { reason }),
       ...(this.override && { override: true }),

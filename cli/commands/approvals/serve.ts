@@ -2,7 +2,7 @@ import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../approvals/command.ts';
 import type { RunnerEvent } from '../../approvals/plan-runner.ts';
 import type { SealEvent } from '../../approvals/regular-seals.ts';
 import { startServer } from '../../approvals/server.ts';

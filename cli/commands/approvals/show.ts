@@ -1,8 +1,8 @@
 import { Command, Option } from 'clipanion';
-import type { Runtime } from '../../../config/load/runtime.ts';
-import type { ApprovalDetails, Approvals } from '../../../config/sdk/approvals.ts';
+import type { ApprovalDetails } from '../../../config/sdk/approval-details.ts';
 import { foldLine } from '../../../core/display/fold.ts';
-import { ApprovalsCommand, currentPerson, DEFAULT_COLUMNS, shownRequest } from '../../approvals/decide.ts';
+import { RequestsCommand } from '../../approvals/command.ts';
+import { currentPerson, DEFAULT_COLUMNS, type RequestSource, shownRequest } from '../../approvals/decide.ts';
 import {
   decisionLines,
   escalationLines,
@@ -17,7 +17,7 @@ import type { CommandResult } from '../../base.ts';
 import { columnsOf } from '../../output.ts';
 import { canPrompt } from '../../prompt.ts';
 
-export default class ApprovalsShow extends ApprovalsCommand {
+export default class ApprovalsShow extends RequestsCommand {
   static override paths = [['approvals', 'show']];
   static override usage = Command.Usage({
     description: 'Shows a request and its history.',
@@ -32,8 +32,8 @@ export default class ApprovalsShow extends ApprovalsCommand {
     description: 'Shows sensitive parameters.',
   });
 
-  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
-    const record = await approvals.get(this.requestId, { reveal: this.reveal, ...currentPerson() });
+  async workOn(source: RequestSource): Promise<CommandResult> {
+    const record = await source.approvals.get(this.requestId, { reveal: this.reveal, ...currentPerson() });
     const width = columnsOf(this.context.stdout) ?? DEFAULT_COLUMNS;
     const status = record.status === 'waiting' ? `waiting, ${timeLeft(record, new Date())}` : statusText(record);
     const after = [
@@ -44,7 +44,7 @@ export default class ApprovalsShow extends ApprovalsCommand {
       ...decisionLines(record),
       ...historyLines(record).map((line) => `  ${line}`),
     ];
-    for (const line of requestLines(shownRequest(record, runtime), width)) this.print(line);
+    for (const line of requestLines(shownRequest(record, source), width)) this.print(line);
     for (const line of after.flatMap((one) => foldLine(one, width, '  '))) this.print(line);
     return { data: { request: record }, nextActions: nextActions(record, canPrompt(this)) };
   }

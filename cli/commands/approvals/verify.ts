@@ -8,7 +8,7 @@ import { inlineJson } from '../../../core/display/json.ts';
 import { displayText } from '../../../core/display/text.ts';
 import { SvcError, systemErrorCode } from '../../../core/errors.ts';
 import { tryParseJson } from '../../../core/json.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../approvals/command.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseDate } from '../../flag-values.ts';
 import { plural } from '../../output.ts';

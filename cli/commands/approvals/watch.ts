@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../config/sdk/approvals.ts';
 import type { ListQuery } from '../../../core/approval/list-approvals.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord } from '../../../core/approval/request.ts';
-import { ApprovalsCommand } from '../../approvals/decide.ts';
+import { RequestsCommand } from '../../approvals/command.ts';
+import type { RequestSource } from '../../approvals/decide.ts';
 import { decidedLines, listLines } from '../../approvals/request-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { columnsOf } from '../../output.ts';
@@ -12,7 +12,7 @@ const POLL_MS = 1_000;
 /** This window finds requests that were created and decided between two polls, despite clock differences. */
 const RECENT_MS = 60_000;
 
-export default class ApprovalsWatch extends ApprovalsCommand {
+export default class ApprovalsWatch extends RequestsCommand {
   static override paths = [['approvals', 'watch']];
   static override printsJsonLines = true;
   static override usage = Command.Usage({
@@ -26,7 +26,7 @@ export default class ApprovalsWatch extends ApprovalsCommand {
 
   agent = Option.String('--agent', { description: 'Only requests of this agent.' });
 
-  async work(approvals: Approvals): Promise<CommandResult | undefined> {
+  async workOn({ approvals }: RequestSource): Promise<CommandResult | undefined> {
     const waiting = new Map<string, ApprovalRecord>();
     const width = columnsOf(this.context.stdout) ?? Number.POSITIVE_INFINITY;
     let decidedBefore = await this.#recentlyDecided(approvals);
@@ -51,14 +51,17 @@ export default class ApprovalsWatch extends ApprovalsCommand {
     return undefined;
   }
 
-  async #recentlyDecided(approvals: Approvals): Promise<ReadonlyMap<string, ApprovalRecord>> {
+  async #recentlyDecided(approvals: RequestSource['approvals']): Promise<ReadonlyMap<string, ApprovalRecord>> {
     const since = new Date(Date.now() - RECENT_MS);
     const decided = APPROVAL_STATUSES.filter((status) => status !== 'waiting');
     const pages = await Promise.all(decided.map((status) => this.#fetchAll(approvals, { status, since })));
     return new Map(pages.flatMap((page) => [...page]));
   }
 
-  async #fetchAll(approvals: Approvals, query: ListQuery): Promise<ReadonlyMap<string, ApprovalRecord>> {
+  async #fetchAll(
+    approvals: RequestSource['approvals'],
+    query: ListQuery,
+  ): Promise<ReadonlyMap<string, ApprovalRecord>> {
     const found = new Map<string, ApprovalRecord>();
     let cursor: string | undefined;
     do {

@@ -3,7 +3,8 @@ import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { displayText } from '../../../core/display/text.ts';
 import { assertNoAgentDecides } from '../../agent.ts';
-import { ApprovalsCommand, requiredToken } from '../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../approvals/command.ts';
+import { requiredToken } from '../../approvals/decide.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseDate } from '../../flag-values.ts';
 

@@ -1,21 +1,26 @@
-import { decide, type Signal, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
-import { parseDecision } from '../../../core/approval/parse-decision.ts';
+import { decide, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
 import { isPersonToken } from '../../../core/approval/person-tokens.ts';
 import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
 import { recordReveal } from '../../../core/approval/reveal.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
-import { decodeUtf8 } from '../../../core/json.ts';
-import { readBody } from '../../../core/read-body.ts';
 import { shortDigest } from '../../../core/tool/call-digest.ts';
-import type { ToolParameters } from '../../../core/tool/parameters.ts';
-import { problemText, type Shape, shapeProblems } from '../../../core/validate-shape.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
 import type { PeopleSource } from '../people-source.ts';
-import { MAX_BODY_BYTES, RateLimit } from './limits.ts';
+import {
+  type Decision,
+  jsonDecision,
+  parseForm,
+  parseModifiedParams,
+  readDecisionBody,
+  signalFor,
+} from './decision-body.ts';
+import { invalidDecision, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { RateLimit } from './limits.ts';
 import { type Account, closedPage, decidedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
+import { isPeopleRoute, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
 import { requireCallbackKey, tokenClaims } from './token.ts';
@@ -30,6 +35,8 @@ export interface CallbackContext {
   readonly people?: PeopleSource | undefined;
   /** With `approvals.oidc` and `approvals.callbackBase`. */
   readonly signIn?: SignIn | undefined;
+  /** Who may list and decide all requests: the members of the role of `approvals.server`. */
+  readonly members?: readonly string[] | undefined;
 }
 
 /** @experimental */
@@ -44,34 +51,6 @@ const PATH = /\/approvals\/([^/]+)\/respond\/?$/;
 /** Per minute: for each request, and for all calls without a valid token together. */
 const MAX_PER_REQUEST = 60;
 const MAX_UNAUTHORIZED = 600;
-const DECISION_SHAPE: Shape = {
-  properties: {
-    approved: 'boolean',
-    reason: { nullable: 'string' },
-    modifiedParams: { nullable: { map: 'json' } },
-    override: 'boolean',
-  },
-  required: ['approved'],
-};
-
-const NOT_FOUND: HttpError = { status: 404, error: 'approval_unknown', message: 'The request does not exist.' };
-const UNAUTHORIZED: HttpError = { status: 401, error: 'token_invalid', message: 'The token is missing or not valid.' };
-const TOO_LARGE: HttpError = {
-  status: 413,
-  error: 'body_too_large',
-  message: `A decision has at most ${MAX_BODY_BYTES} bytes.`,
-};
-const TOO_SLOW: HttpError = {
-  status: 408,
-  error: 'body_too_slow',
-  message: 'The body did not arrive in time. Nothing was decided.',
-};
-const NOT_ALLOWED: HttpError = {
-  status: 405,
-  error: 'method_not_allowed',
-  message: 'Use GET to show the request and POST to decide it.',
-  headers: { allow: 'GET, HEAD, POST' },
-};
 
 /** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
 export function callbackHandler(
@@ -80,15 +59,18 @@ export function callbackHandler(
 ): (request: Request) => Promise<Response> {
   const perRequest = new RateLimit(MAX_PER_REQUEST);
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
+  const api = context.members && peopleApi(context, context.members);
   return async (request) => {
+    const people = isPeopleRoute(request) ? api : undefined;
     try {
-      if (context.signIn?.isReturn(request)) {
+      if (!people && context.signIn?.isReturn(request)) {
         return await context.signIn.complete(request, (requestId) => throttle(perRequest, requestId));
       }
       const decider = () => deciderOf(context, request, peerOf?.(request));
+      if (people) return await people(request, decider);
       return await respond(context, request, decider, { perRequest, unauthorized });
     } catch (error) {
-      return errorResponse(request, error);
+      return people ? responseTo(toHttpError(error), false) : errorResponse(request, error);
     }
   };
 }
@@ -96,8 +78,10 @@ export function callbackHandler(
 /** HTML for browsers, JSON for everything else. */
 export function errorResponse(request: Request, error: unknown): Response {
   const wantsPage = request.method === 'GET' || request.method === 'HEAD' || isForm(request);
-  return responseTo(isHttpError(error) ? error : httpErrorOf(error), wantsPage);
+  return responseTo(toHttpError(error), wantsPage);
 }
+
+const toHttpError = (error: unknown): HttpError => (isHttpError(error) ? error : httpErrorOf(error));
 
 async function respond(
   context: CallbackContext,
@@ -125,9 +109,7 @@ async function respond(
     const account = await signIn?.accountOf(request, place);
     return page(200, summaryPage({ ...context, request: toApprovalRequest(row.record), account }));
   }
-  const body = await readBody(request, MAX_BODY_BYTES);
-  if (body === 'too large') throw TOO_LARGE;
-  if (body === 'too slow') throw TOO_SLOW;
+  const body = await readDecisionBody(request);
   if (isForm(request)) {
     const fields = parseForm(body);
     const own = decider();
@@ -151,38 +133,6 @@ function deciderOf({ people }: CallbackContext, { headers }: Request, peer: stri
   const [, bearer = ''] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
   const token = isPersonToken(bearer) ? bearer : people?.tokenOf(headers, peer);
   return { actor: ACTOR, ...(token !== undefined && { token }) };
-}
-
-interface Decision {
-  readonly approved: boolean;
-  readonly reason?: string | null;
-  readonly modifiedParams?: ToolParameters | null;
-  readonly override?: boolean;
-}
-
-/** The body is described in docs/reference/approvals.md. */
-function jsonDecision(request: Request, body: Uint8Array): Decision {
-  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')) {
-    throw invalid('The content type is not application/json.');
-  }
-  const value = parseDecision(body);
-  const problems = shapeProblems(value, DECISION_SHAPE);
-  if (problems.length > 0) throw invalid(problems.map(problemText).join(' '));
-  return value as Decision;
-}
-
-/** The fields of a form. Throws if one occurs twice, or if a byte is not UTF-8: `URLSearchParams` would replace it. */
-function parseForm(body: Uint8Array): URLSearchParams {
-  const text = decodeUtf8(body);
-  try {
-    decodeURIComponent(text ?? '%');
-  } catch {
-    throw invalid('The form is not UTF-8.');
-  }
-  const fields = new URLSearchParams(text);
-  const names = [...fields.keys()];
-  if (new Set(names).size < names.length) throw invalid('A field occurs twice in the form.');
-  return fields;
 }
 
 /** A decision as form fields; accepted only from a page that showed the whole request. */
@@ -211,9 +161,9 @@ async function respondToForm(
     const { record: shown } = await recordReveal(approvals, found, decider);
     return page(200, decisionPage({ ...context, request: toApprovalRecord(shown, true, unattendedSince) }, more));
   }
-  if (action !== 'approve' && action !== 'reject') throw invalid('The form has no valid action.');
+  if (action !== 'approve' && action !== 'reject') throw invalidDecision('The form has no valid action.');
   if (!tokensEqual(fields.get('view') ?? '', view))
-    throw invalid('The form was not sent from the page of this request.');
+    throw invalidDecision('The form was not sent from the page of this request.');
   const reason = fields.get('reason')?.trim();
   const changes = fields.get('modifiedParams')?.trim();
   const decision: Decision = {
@@ -228,42 +178,8 @@ async function respondToForm(
   return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));
 }
 
-function parseModifiedParams(text: string): ToolParameters {
-  const value = parseDecision(text);
-  if (shapeProblems(value, { map: 'json' }).length > 0)
-    throw invalid('The parameters to change are not a JSON object.');
-  return value as ToolParameters;
-}
-
-function signalFor(requestId: string, { approved, reason, modifiedParams }: Decision): Signal {
-  return {
-    signal: approved ? 'approve' : 'reject',
-    payload: { requestId, reason, modifiedParams },
-  };
-}
-
 function isForm(request: Request): boolean {
   return /^application\/x-www-form-urlencoded\b/i.test(request.headers.get('content-type') ?? '');
-}
-
-function throttle(limit: RateLimit, key: string): void {
-  const seconds = limit.secondsToWait(key);
-  if (seconds === 0) return;
-  const tooMany: HttpError = {
-    status: 429,
-    error: 'too_many_requests',
-    message: 'Too many requests within one minute.',
-    headers: { 'retry-after': String(seconds) },
-  };
-  throw tooMany;
-}
-
-function invalid(message: string): HttpError {
-  return { status: 400, error: 'decision_invalid', message };
-}
-
-function isHttpError(thrown: unknown): thrown is HttpError {
-  return typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error) && 'status' in thrown;
 }
 
 function responseTo({ status, error, message, details, headers }: HttpError, wantsPage: boolean): Response {
@@ -281,10 +197,11 @@ export async function openCallback(
   options?: CallbackOptions,
 ): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
+  const { server, roles, callbackBase: base } = runtime.config.approvals ?? {};
+  const members = server && roles?.[server.role];
   const { service, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
   const { product, env } = owner;
-  const base = runtime.config.approvals?.callbackBase;
   const signIn = oidc && base !== undefined ? new SignIn({ oidc, product, env, base, key }) : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, signIn }, options);
+  return callbackHandler({ approvals: service, product, env, key, people, members, signIn }, options);
 }

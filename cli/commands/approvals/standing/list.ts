@@ -1,7 +1,7 @@
 import { Command } from 'clipanion';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import type { StandingRule } from '../../../../core/approval/standing-rules.ts';
-import { ApprovalsCommand } from '../../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../../approvals/command.ts';
 import { standingLine } from '../../../approvals/standing-text.ts';
 import type { CommandResult } from '../../../base.ts';
 

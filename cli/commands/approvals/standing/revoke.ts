@@ -1,6 +1,6 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
-import { ApprovalsCommand } from '../../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../../approvals/command.ts';
 import type { CommandResult } from '../../../base.ts';
 
 export default class ApprovalsStandingRevoke extends ApprovalsCommand {

@@ -3,7 +3,7 @@ import type { Runtime } from '../../../../config/load/runtime.ts';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import type { Delegation } from '../../../../core/approval/delegations.ts';
 import { displayText } from '../../../../core/display/text.ts';
-import { ApprovalsCommand } from '../../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../../approvals/command.ts';
 import { endText } from '../../../approvals/end-text.ts';
 import type { CommandResult } from '../../../base.ts';
 

@@ -2,7 +2,7 @@ import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../../config/load/runtime.ts';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import { displayText } from '../../../../core/display/text.ts';
-import { ApprovalsCommand } from '../../../approvals/decide.ts';
+import { ApprovalsCommand } from '../../../approvals/command.ts';
 import type { CommandResult } from '../../../base.ts';
 
 export default class PeopleTokenRevoke extends ApprovalsCommand {

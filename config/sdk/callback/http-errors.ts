@@ -1,0 +1,46 @@
+import { MAX_BODY_BYTES, type RateLimit } from './limits.ts';
+import type { HttpError } from './response.ts';
+
+export const NOT_FOUND: HttpError = { status: 404, error: 'approval_unknown', message: 'The request does not exist.' };
+export const UNAUTHORIZED: HttpError = {
+  status: 401,
+  error: 'token_invalid',
+  message: 'The token is missing or not valid.',
+};
+export const TOO_LARGE: HttpError = {
+  status: 413,
+  error: 'body_too_large',
+  message: `A decision has at most ${MAX_BODY_BYTES} bytes.`,
+};
+export const TOO_SLOW: HttpError = {
+  status: 408,
+  error: 'body_too_slow',
+  message: 'The body did not arrive in time. Nothing was decided.',
+};
+export const NOT_ALLOWED: HttpError = {
+  status: 405,
+  error: 'method_not_allowed',
+  message: 'Use GET to show the request and POST to decide it.',
+  headers: { allow: 'GET, HEAD, POST' },
+};
+
+/** Counts a call. Throws an `HttpError` beyond the limit. */
+export function throttle(limit: RateLimit, key: string): void {
+  const seconds = limit.secondsToWait(key);
+  if (seconds === 0) return;
+  const tooMany: HttpError = {
+    status: 429,
+    error: 'too_many_requests',
+    message: 'Too many requests within one minute.',
+    headers: { 'retry-after': String(seconds) },
+  };
+  throw tooMany;
+}
+
+export function invalidDecision(message: string): HttpError {
+  return { status: 400, error: 'decision_invalid', message };
+}
+
+export function isHttpError(thrown: unknown): thrown is HttpError {
+  return typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error) && 'status' in thrown;
+}

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import { decide, type SignalOptions } from '../../../core/approval/decide.ts';
+import { type ListQuery, listApprovals } from '../../../core/approval/list-approvals.ts';
+import { isPersonToken } from '../../../core/approval/person-tokens.ts';
+import type { Principal } from '../../../core/approval/principal.ts';
+import { isRequestId } from '../../../core/approval/request.ts';
+import { isListed } from '../../../core/approval/rule.ts';
+import type { ApprovalService } from '../../../core/approval/service.ts';
+import { describeError, isSvcError } from '../../../core/errors.ts';
+import { approvalDetails } from '../approval-details.ts';
+import { assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
+import { NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { RateLimit } from './limits.ts';
+import { type HttpError, jsonResponse } from './response.ts';
+
+/*
+ * For the people of the role of `approvals.server`, with a token that proves who they are:
+ *
+ *   GET  {callbackBase}/api/v1/me                               the person, the product and the environment
+ *   GET  {callbackBase}/api/v1/approvals                        a page of requests; the query is a `ListQuery`
+ *   GET  {callbackBase}/api/v1/approvals/<requestId>            a request, with sensitive parameters masked
+ *   POST {callbackBase}/api/v1/approvals/<requestId>/reveal     the whole request; an event says who read it
+ *   POST {callbackBase}/api/v1/approvals/<requestId>/decision   decides, with a body like that of the callback
+ */
+
+const ROUTE = /\/api\/v1\/(?:(me)|approvals(?:\/([^/]+)(?:\/(reveal|decision))?)?)\/?$/;
+/** Per minute: for each person, and for all calls with a token that has not been verified before. */
+const MAX_PER_PERSON = 600;
+const MAX_UNKNOWN = 600;
+/** Hashes of tokens that were valid, so that others cannot use up the limit of those who have one. */
+const MAX_KNOWN = 10_000;
+
+const REFUSED: HttpError = {
+  status: 403,
+  error: 'access_refused',
+  message: 'This person may not list and decide requests here.',
+};
+
+interface ServedStore {
+  readonly approvals: ApprovalService;
+  readonly product: string;
+  readonly env: string;
+}
+
+/** Whether the URL is one of the API, and not that of a single request with its own token. */
+export const isPeopleRoute = ({ url }: Request): boolean => ROUTE.test(new URL(url).pathname);
+
+/** Answers the people of the role whose members these are. Throws an `HttpError`, or what `decide` throws. */
+export function peopleApi(
+  { approvals, product, env }: ServedStore,
+  members: readonly string[],
+): (request: Request, caller: () => SignalOptions) => Promise<Response> {
+  const perPerson = new RateLimit(MAX_PER_PERSON);
+  const unknown = new RateLimit(MAX_UNKNOWN);
+  const known = new Set<string>();
+
+  async function authenticate(token: string): Promise<Principal> {
+    const hash = createHash('sha256').update(token).digest('base64url');
+    if (!known.has(hash)) throttle(unknown, '');
+    const principal = await approvals.verifyToken(token).catch((error: unknown) => {
+      known.delete(hash);
+      throw error;
+    });
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.add(hash);
+    throttle(perPerson, principal.id);
+    if (!isListed(members, principal)) throw REFUSED;
+    return principal;
+  }
+
+  const listed = (fields: URLSearchParams) =>
+    listApprovals(approvals, listQuery(fields)).catch((error: unknown) => {
+      throw isSvcError(error) && error.code === 'value_invalid' ? invalidQuery(describeError(error)) : error;
+    });
+
+  return async (request, caller) => {
+    const url = new URL(request.url);
+    const [, me, requestId, action] = ROUTE.exec(url.pathname) ?? [];
+    if (request.method !== (action === undefined ? 'GET' : 'POST')) throw NOT_ALLOWED;
+    const { token } = caller();
+    if (token === undefined) throw UNAUTHORIZED;
+    if (action !== undefined) assertJson(request);
+    const principal = await authenticate(token);
+    if (me !== undefined) {
+      const { expiresAt } = isPersonToken(token) ? await approvals.personTokens.find(token) : {};
+      return jsonResponse(200, { product, env, principal, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) });
+    }
+    if (requestId === undefined) return jsonResponse(200, await listed(url.searchParams));
+    if (!isRequestId(requestId)) throw NOT_FOUND;
+    if (action === undefined) return jsonResponse(200, { request: await approvalDetails(approvals, requestId) });
+    const body = await readDecisionBody(request);
+    const from = 'approvals server';
+    if (action === 'reveal') {
+      return jsonResponse(200, { request: await approvalDetails(approvals, requestId, { reveal: true, token, from }) });
+    }
+    const { reviewToken, ...decision } = reviewedDecision(request, body);
+    const { override } = decision;
+    const options = { token, from, override, ...(reviewToken !== undefined && { reviewToken }) };
+    const result = await decide(approvals, signalFor(requestId, decision), options);
+    return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
+  };
+}
+
+const isText = (key: string): boolean => ['status', 'agentTag', 'executionId', 'cursor'].includes(key);
+
+/** The query of a list. What is not valid is left to `listApprovals`, but for a name that is unknown or occurs twice. */
+function listQuery(fields: URLSearchParams): ListQuery {
+  const query: Record<string, string | number | boolean | Date> = {};
+  for (const [key, value] of fields) {
+    if (Object.hasOwn(query, key)) throw invalidQuery(`The query has "${key}" twice.`);
+    if (isText(key)) query[key] = value;
+    else if (key === 'since' || key === 'before') query[key] = new Date(value);
+    else if (key === 'limit') query[key] = Number(value);
+    else if (key === 'newestFirst') query[key] = value === 'true' || (value !== 'false' && value);
+    else throw invalidQuery(`The query has "${key}", which is not known.`);
+  }
+  return query;
+}
+
+function invalidQuery(message: string): HttpError {
+  return { status: 400, error: 'value_invalid', message };
+}

@@ -1,0 +1,283 @@
+import * as assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { startServer } from '../cli/approvals/server.ts';
+import type { ApprovalsConfig } from '../config/define.ts';
+import { svc as run, startCli } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
+import { assertExit, json, LONG } from './kit/project.ts';
+import { terminal } from './kit/terminal.ts';
+import { test } from './kit/test.ts';
+import { type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { waitUntil } from './suites/wait-until.ts';
+
+// Who decides is elsewhere: without a configuration, a store or its password, in a folder that is empty.
+
+const SERVER: ApprovalsConfig = { roles: { deciders: ['group:finance'] }, server: { role: 'deciders' } };
+
+interface Served extends GateUnderTest {
+  readonly server: string;
+  readonly root: string;
+  readonly env: Readonly<Record<string, string>>;
+  tokenOf(id: string, ...groups: string[]): Promise<string>;
+  /** Runs a command in an empty folder. */
+  here(
+    args: readonly string[],
+    more?: { stdin?: string; env?: Readonly<Record<string, string>> },
+  ): ReturnType<typeof run>;
+}
+
+async function withServer(body: (served: Served) => Promise<void>, approvals = SERVER): Promise<void> {
+  await withGate({ approvals }, async (gate) => {
+    const handler = gate.svc.approvals.handler();
+    const server = await startServer({ host: '127.0.0.1', port: 0, handler, isReady: async () => true });
+    const root = folder({});
+    const env = { XDG_CONFIG_HOME: join(root, 'home') };
+    try {
+      await body({
+        ...gate,
+        root,
+        env,
+        server: server.url,
+        tokenOf: async (id, ...groups) =>
+          (await gate.svc.people.createToken({ id, groups }, { validForMs: 600_000 })).token,
+        here: (args, { stdin, env: more } = {}) =>
+          run(args, { cwd: root, env: { ...env, ...more }, ...(stdin !== undefined && { stdin }) }),
+      });
+    } finally {
+      await server.close();
+    }
+  });
+}
+
+test(
+  'svc login, then list, show and approve on a server, then svc logout',
+  () =>
+    withServer(async ({ server, root, here, tokenOf, refund, refunds }) => {
+      const token = await tokenOf('ann@acme.example', 'finance');
+      const login = assertExit(await here(['login', `${server}/`], { stdin: `${token}\n` }));
+      assert.equal(login.stdout, `Logged in to ${server} as ann@acme.example (finance)\n`);
+      assert.match(login.stderr, /It decides for shop \(dev\)\.\nThe token ends at \S+\.\nIt is kept in \S+\.\n/);
+      assert.match(login.stderr, new RegExp(`svc approvals list --server ${server}$`, 'm'));
+      assert.ok(!`${login.stdout}${login.stderr}`.includes(token));
+      const [file = ''] = readdirSync(join(root, 'home/svc/logins'));
+      const path = join(root, 'home/svc/logins', file);
+      assert.equal(statSync(path).mode & 0o777, 0o600);
+      assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700);
+      assert.ok(readFileSync(path, 'utf8').includes(token));
+
+      const { request, outcome } = await refund();
+      const { requestId } = request;
+      const listed = assertExit(await here(['approvals', 'list', '--server', server]));
+      assert.match(listed.stdout, new RegExp(requestId));
+      const shown = assertExit(await here(['approvals', 'show', requestId, '--server', server]));
+      assert.match(shown.stdout, /refund/);
+      assert.match(shown.stdout, /shop.*dev|dev.*shop/s);
+      const { request: record, nextActions } = json(
+        assertExit(await here(['approvals', 'show', requestId, '--server', server, '--json'])),
+      );
+      assert.deepEqual(
+        nextActions[0],
+        `svc approvals approve --server ${server} ${requestId} --review-token ${record.reviewToken} --yes`,
+      );
+      const flags = ['--set', 'amount=7', '--review-token', record.reviewToken, '--yes', '--server', server];
+      const approved = assertExit(await here(['approvals', 'approve', requestId, ...flags]));
+      assert.match(approved.stdout, new RegExp(`^${requestId} is approved, decided at \\S+\n$`));
+      assert.equal((await outcome).status, 'completed');
+      assert.deepEqual(JSON.parse(JSON.stringify(refunds)), [{ orderId: '1234', amount: 7 }]);
+
+      const out = json(assertExit(await here(['logout', server, '--json'])));
+      assert.deepEqual([out.server, out.removed], [server, true]);
+      assert.deepEqual(readdirSync(join(root, 'home/svc/logins')), []);
+      const after = json(assertExit(await here(['approvals', 'list', '--server', server, '--json']), 2));
+      assert.deepEqual(
+        [after.code, after.nextActions[0]],
+        ['token_invalid', `svc login ${server}    stores your token`],
+      );
+      assert.match(assertExit(await here(['logout', server])).stdout, /^Nobody was logged in/);
+    }),
+  LONG,
+);
+
+test(
+  'on a terminal: the token is not shown, a request is chosen, shown whole with its sensitive parameters, and approved',
+  () =>
+    withServer(async ({ server, root, env, tokenOf, refund, svc }) => {
+      const token = await tokenOf('ann@acme.example', 'finance');
+      const login = terminal(['login', server], { cwd: root, env });
+      await login.until('Token:');
+      login.type(`${token}\r`);
+      assert.equal(await login.ended, 0, login.shown());
+      assert.ok(!login.shown().includes(token));
+      const { request, outcome } = await refund({ orderId: '1', amount: 5, card: '4111-secret' });
+      const approve = terminal(['approvals', 'approve', '--server', server], { cwd: root, env });
+      await approve.until('Which request?');
+      approve.type('\r');
+      await approve.until('(y/N)');
+      assert.match(approve.shown(), /4111-secret/);
+      approve.type('y\r');
+      assert.equal(await approve.ended, 0, approve.shown());
+      assert.equal((await outcome).status, 'completed');
+      const { events, decidedBy } = await svc.approvals.get(request.requestId);
+      assert.deepEqual(
+        events.filter(({ type }) => type === 'revealed' || type === 'approved').map(({ type, by }) => [type, by]),
+        [
+          ['revealed', 'ann@acme.example'],
+          ['approved', 'ann@acme.example'],
+        ],
+      );
+      assert.equal(decidedBy, 'ann@acme.example');
+    }),
+  LONG,
+);
+
+test(
+  'who may not decide is refused with the reason, and nothing is stored or decided',
+  () =>
+    withServer(async ({ server, root, here, tokenOf, refund, svc, refunds }) => {
+      const stranger = await tokenOf('dee', 'ops');
+      const code = async (args: readonly string[], more: Parameters<Served['here']>[1], status = 2) => {
+        const ran = json(assertExit(await here([...args, '--json'], more), status));
+        return [ran.code, ran.message, ran.why].filter((text) => text !== null).join(' ');
+      };
+      const { request } = await refund();
+      const approve = ['approvals', 'approve', request.requestId, '--yes', '--review-token', 'x', '--server', server];
+      assert.match(await code(['login', server], { stdin: stranger }, 1), /^access_refused /);
+      assert.match(await code(['login', server], { stdin: `svcp_${'a'.repeat(61)}` }), /^token_invalid /);
+      assert.match(await code(['login', server], { stdin: ' \n' }), /^usage The token is missing/);
+      assert.match(await code(['login', server], { stdin: 'a b' }), /^usage The token contains a space/);
+      assert.match(await code(['login', 'http://approvals.acme.example'], { stdin: 'x' }), /^usage .* is not https/);
+      assert.match(await code(['login', 'https://a:b@acme.example'], { stdin: 'x' }), /^usage .* contains credentials/);
+      assert.deepEqual(readdirSync(root), []);
+      const env = { SVC_TOKEN: stranger };
+      assert.match(await code(approve, { env }, 1), /^access_refused /);
+      assert.match(await code(['approvals', 'list', '--server', server, '--env', 'prd'], { env }), /^usage .*--env/);
+      assert.match(await code([...approve, '--config', 'x.json'], { env }), /^usage .*--config/);
+      const good = await tokenOf('ann', 'finance');
+      const agent = { SVC_TOKEN: good, CLAUDECODE: '1' };
+      assert.match(await code(approve, { env: agent }), /^agent_may_not_decide /);
+      assert.match(await code(['login', server], { env: agent, stdin: good }), /^agent_may_not_decide /);
+      assert.match(await code(approve, { env: { SVC_TOKEN: good } }, 2), /^approval_unseen /);
+      const shown = ['approvals', 'show', '--server', server];
+      assert.match(await code([...shown, 'me'], { env: { SVC_TOKEN: good } }), /^approval_unknown /);
+      assert.match(await code([...shown, '../me'], { env: { SVC_TOKEN: good } }), /^approval_unknown /);
+      assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+      assert.deepEqual(refunds, []);
+    }),
+  LONG,
+);
+
+test(
+  'a stored login that others can read is not used; SVC_TOKEN goes first',
+  () =>
+    withServer(async ({ server, root, here, tokenOf }) => {
+      assertExit(await here(['login', server], { stdin: await tokenOf('ann', 'finance') }));
+      const list = ['approvals', 'list', '--server', server, '--json'];
+      const other = json(assertExit(await here(list, { env: { SVC_TOKEN: await tokenOf('dee') } }), 1));
+      assert.equal(other.code, 'access_refused');
+      const [file = ''] = readdirSync(join(root, 'home/svc/logins'));
+      chmodSync(join(root, 'home/svc/logins', file), 0o640);
+      const open = json(assertExit(await here(list), 2));
+      assert.deepEqual([open.code, open.why], ['file_invalid', 'Its mode is 640: others may have read the token.']);
+      assertExit(await here(['logout', server]));
+      assertExit(await here(['login', server], { stdin: await tokenOf('ann', 'finance') }));
+      assertExit(await here(list));
+    }),
+  LONG,
+);
+
+test(
+  'a server that is down, redirects, or serves something else: the token goes nowhere else',
+  () =>
+    withServer(async ({ server, here, tokenOf, refund }) => {
+      const env = { SVC_TOKEN: await tokenOf('ann', 'finance') };
+      const seen: (string | undefined)[] = [];
+      const elsewhere = await listen((request, response) => {
+        seen.push(request.headers.authorization);
+        response.end('{}');
+      });
+      const answers: Readonly<Record<string, (response: ServerResponse) => void>> = {
+        '/moved': (response) => response.writeHead(302, { location: elsewhere.url }).end(),
+        '/page': (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>hello'),
+        '/empty': (response) => response.writeHead(200).end('{}'),
+        '/none': (response) => response.writeHead(404).end('no'),
+        '/busy': (response) => response.writeHead(503).end('{"error":"store_unavailable","message":"Later."}'),
+        '/limited': (response) => response.writeHead(429).end('{"error":"too_many_requests","message":"Too many."}'),
+      };
+      const strange = await listen((request, response) => {
+        answers[(request.url ?? '').split('/api/')[0] ?? '']?.(response);
+      });
+      try {
+        const whyOf = async (address: string) => {
+          const ran = json(assertExit(await here(['approvals', 'list', '--server', address, '--json'], { env }), 1));
+          assert.deepEqual([ran.code, ran.state], ['server_failed', 'Nothing was changed.'], address);
+          return ran.why;
+        };
+        assert.equal(await whyOf(`${strange.url}/moved`), 'It answers with 302: redirects are not followed.');
+        assert.deepEqual(seen, []);
+        assert.equal(await whyOf(`${strange.url}/page`), 'It answers with 200.');
+        assert.equal(await whyOf(`${strange.url}/empty`), 'Its answer is not that of a server for approvals.');
+        assert.match(await whyOf(`${strange.url}/none`), /no `approvals.server`/);
+        assert.equal(await whyOf(`${strange.url}/busy`), '503: Later.');
+        assert.equal(await whyOf(`${strange.url}/limited`), '429: Too many.');
+        await refund();
+        assert.equal(
+          json(assertExit(await here(['approvals', 'list', '--server', server, '--json'], { env }))).records.length,
+          1,
+        );
+        await strange.close();
+        assert.match(await whyOf(`${strange.url}/moved`), /ECONNREFUSED/);
+      } finally {
+        await elsewhere.close();
+        await strange.close();
+      }
+    }),
+  LONG,
+);
+
+test(
+  'watch prints what is requested and decided on a server',
+  () =>
+    withServer(async ({ server, root, env, tokenOf, refund, svc }) => {
+      const SVC_TOKEN = await tokenOf('ann', 'finance');
+      const watching = startCli(['approvals', 'watch', '--server', server, '--json'], root, [], { ...env, SVC_TOKEN });
+      const { request, outcome } = await refund();
+      const { requestId } = request;
+      await waitUntil(() => watching.stdout().includes('"event":"requested"'), 'the request was not printed');
+      await svc.approvals.signal({ signal: 'reject', payload: { requestId } });
+      assert.equal((await outcome).status, 'rejected');
+      await waitUntil(() => watching.stdout().includes('"event":"decided"'), 'the decision was not printed');
+      watching.child.kill('SIGTERM');
+      await watching.ended;
+      const events = watching
+        .stdout()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      assert.deepEqual(
+        events.map(({ event, request: { requestId: id } }) => [event, id]),
+        [
+          ['requested', requestId],
+          ['decided', requestId],
+        ],
+      );
+    }),
+  LONG,
+);
+
+async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void) {
+  const server = createServer(handle).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      if (!server.listening) return;
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,319 @@
+import * as assert from 'node:assert/strict';
+import type { ApprovalsConfig } from '../config/define.ts';
+import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
+import { type GateUnderTest, withGate } from './suites/gate-client.ts';
+
+// What `svc approvals … --server` sends, to the handler of a program.
+
+const SERVER: ApprovalsConfig = {
+  roles: { deciders: ['group:finance', 'user:cy'], heads: ['group:heads'] },
+  server: { role: 'deciders' },
+};
+const CARD = { orderId: '1', amount: 5, card: '4111-secret' };
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the server answered
+  readonly body: any;
+}
+
+interface Api extends GateUnderTest {
+  tokenOf(id: string, ...groups: string[]): Promise<string>;
+  call(method: string, path: string, more?: { token?: string; body?: unknown; type?: string }): Promise<Answer>;
+}
+
+async function withApi(body: (api: Api) => Promise<void>, approvals: ApprovalsConfig = SERVER): Promise<void> {
+  await withGate({ approvals }, async (gate) => {
+    const handler = gate.svc.approvals.handler();
+    await body({
+      ...gate,
+      tokenOf: async (id, ...groups) =>
+        (await gate.svc.people.createToken({ id, groups }, { validForMs: 60_000 })).token,
+      async call(method, path, { token, body, type = 'application/json' } = {}) {
+        const headers = {
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...(body !== undefined && { 'content-type': type }),
+        };
+        const sent = typeof body === 'string' ? body : JSON.stringify(body);
+        const response = await handler(
+          new Request(`https://shop.example/svc/api/v1${path}`, {
+            method,
+            headers,
+            ...(body !== undefined && { body: sent }),
+          }),
+        );
+        const text = await response.text();
+        const isJson = response.headers.get('content-type') === 'application/json';
+        return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+      },
+    });
+  });
+}
+
+test('a person of the role lists, reads and decides; the record has who it was', () =>
+  withApi(async ({ call, tokenOf, refund, svc }) => {
+    const token = await tokenOf('ann@acme.example', 'finance', 'staff');
+    const me = await call('GET', '/me', { token });
+    const { expiresAt, ...known } = me.body;
+    assert.deepEqual(known, {
+      product: 'shop',
+      env: 'dev',
+      principal: { id: 'ann@acme.example', groups: ['finance', 'staff'], verifiedBy: 'token' },
+    });
+    assert.ok(Date.parse(expiresAt) > Date.now());
+    assert.equal(me.headers.get('cache-control'), 'no-store');
+    const { request, outcome } = await refund();
+    const { requestId } = request;
+    const listed = await call('GET', '/approvals', { token });
+    assert.deepEqual(
+      listed.body.records.map((one: { requestId: string }) => one.requestId),
+      [requestId],
+    );
+    const { request: shown } = (await call('GET', `/approvals/${requestId}`, { token })).body;
+    assert.deepEqual(shown, JSON.parse(JSON.stringify(await svc.approvals.get(requestId))));
+    const body = { approved: true, modifiedParams: { amount: 7 }, reviewToken: shown.reviewToken };
+    const decided = await call('POST', `/approvals/${requestId}/decision`, { token, body });
+    assert.deepEqual([decided.status, decided.body.status], [200, 'approved']);
+    assert.equal((await outcome).status, 'completed');
+    const { decidedBy, deciders, parameters, modifiedParams } = (await svc.approvals.get(requestId)) as never as Record<
+      string,
+      unknown
+    >;
+    assert.deepEqual(
+      { decidedBy, deciders, parameters, modifiedParams },
+      {
+        decidedBy: 'ann@acme.example',
+        deciders: [{ id: 'ann@acme.example', groups: ['finance', 'staff'], verifiedBy: 'token' }],
+        parameters: { orderId: '1234', amount: 20 },
+        modifiedParams: { amount: 7 },
+      },
+    );
+  }));
+
+test('sensitive parameters are masked, and shown with an event that says to whom', () =>
+  withApi(async ({ call, tokenOf, refund, svc }) => {
+    const token = await tokenOf('cy');
+    const { request, outcome } = await refund(CARD);
+    const path = `/approvals/${request.requestId}`;
+    const masked = (await call('GET', path, { token })).body.request;
+    assert.ok(!JSON.stringify(masked).includes(CARD.card) && masked.reviewToken === undefined);
+    assert.ok(!JSON.stringify((await call('GET', '/approvals', { token })).body).includes(CARD.card));
+    const blind = await call('POST', `${path}/decision`, { token, body: { approved: true } });
+    assert.deepEqual([blind.status, blind.body.error], [403, 'approval_unseen']);
+    const { request: whole } = (await call('POST', `${path}/reveal`, { token, body: {} })).body;
+    assert.equal(whole.parameters.card, CARD.card);
+    const revealed = (await svc.approvals.get(request.requestId)).events.filter(({ type }) => type === 'revealed');
+    assert.deepEqual(
+      revealed.map(({ by, principal, from }) => [by, principal?.verifiedBy, from]),
+      [['cy', 'token', 'approvals server']],
+    );
+    const body = { approved: true, reviewToken: whole.reviewToken };
+    assert.equal((await call('POST', `${path}/decision`, { token, body })).body.status, 'approved');
+    assert.equal((await outcome).status, 'completed');
+  }));
+
+test('without a token, with a wrong one, or without the role, nothing is shown and nothing is done', () =>
+  withApi(async ({ call, tokenOf, refund, svc, refunds }) => {
+    const { request } = await refund(CARD);
+    const ended = await svc.people.createToken({ id: 'ed', groups: ['finance'] }, { validForMs: 60_000 });
+    await svc.people.revokeToken(ended.tokenId);
+    const routes = [
+      ['GET', '/approvals', undefined],
+      ['GET', '/me', undefined],
+      ['GET', `/approvals/${request.requestId}`, undefined],
+      ['POST', `/approvals/${request.requestId}/reveal`, {}],
+      ['POST', `/approvals/${request.requestId}/decision`, { approved: true }],
+    ] as const;
+    const stranger = await tokenOf('dee', 'ops');
+    const cases: [string, string | undefined, number, string][] = [
+      ['none', undefined, 401, 'token_invalid'],
+      ['nonsense', 'nonsense', 401, 'token_invalid'],
+      ['of nobody', `svcp_${'a'.repeat(61)}`, 401, 'token_invalid'],
+      [
+        'edited',
+        `${stranger.slice(0, 20)}${stranger[20] === 'x' ? 'y' : 'x'}${stranger.slice(21)}`,
+        401,
+        'token_invalid',
+      ],
+      ['revoked', ended.token, 401, 'token_invalid'],
+      ['another role', stranger, 403, 'access_refused'],
+    ];
+    for (const [name, token, status, error] of cases) {
+      for (const [method, path, body] of routes) {
+        const answer = await call(method, path, { ...(token !== undefined && { token }), body });
+        assert.deepEqual([answer.status, answer.body.error], [status, error], `${name} at ${method} ${path}`);
+        assert.ok(
+          !JSON.stringify(answer.body).includes(request.requestId) && !JSON.stringify(answer.body).includes(CARD.card),
+        );
+      }
+    }
+    const { status, events } = await svc.approvals.get(request.requestId);
+    assert.equal(status, 'waiting');
+    assert.ok(!events.some(({ type }) => type === 'revealed'));
+    assert.deepEqual(refunds, []);
+  }));
+
+test('a token that is revoked, or whose person leaves the role, ends at once', () =>
+  withApi(async ({ call, svc }) => {
+    const { token, tokenId } = await svc.people.createToken({ id: 'cy' }, { validForMs: 60_000 });
+    assert.equal((await call('GET', '/approvals', { token })).status, 200);
+    await svc.people.revokeToken(tokenId);
+    assert.equal((await call('GET', '/approvals', { token })).status, 401);
+  }));
+
+test('without approvals.server there is no API, and the role must exist', async () => {
+  await withApi(
+    async ({ call, tokenOf, refund }) => {
+      const token = await tokenOf('cy', 'finance');
+      const { request } = await refund();
+      for (const path of ['/approvals', '/me', `/approvals/${request.requestId}`])
+        assert.equal((await call('GET', path, { token })).status, 404);
+      const body = { approved: true };
+      assert.equal((await call('POST', `/approvals/${request.requestId}/decision`, { token, body })).status, 404);
+    },
+    { roles: SERVER.roles! },
+  );
+  const unknown = withGate({ approvals: { ...SERVER, server: { role: 'decider' } } }, async ({ refund }) => {
+    await refund();
+  });
+  assert.match(
+    (await expectError(unknown, 'config_invalid')).why ?? '',
+    /approvals\.server\.role: is not a role; did you mean "deciders"\?/,
+  );
+  const none = withGate({ approvals: { server: { role: 'deciders' } } }, async ({ refund }) => {
+    await refund();
+  });
+  assert.match(
+    (await expectError(none, 'config_invalid')).why ?? '',
+    /approvals\.server\.role: is not a role; add it to approvals\.roles\./,
+  );
+});
+
+test('the rules of a request bind here too', () =>
+  withApi(
+    async ({ call, tokenOf, gate, refunds, svc }) => {
+      let onId: (requestId: string) => void = () => undefined;
+      const requested = new Promise<string>((resolve) => {
+        onId = resolve;
+      });
+      const call1 = { tool: 'refund', parameters: { orderId: '1', amount: 20 }, requester: 'ann' };
+      const outcome = gate.run(call1, { onRequested: ({ requestId }) => onId(requestId) });
+      const requestId = await requested;
+      const decide = async (token: string, body: object) =>
+        call('POST', `/approvals/${requestId}/decision`, { token, body });
+      const requester = await decide(await tokenOf('Ann', 'finance'), { approved: true });
+      assert.deepEqual([requester.status, requester.body.error], [403, 'decision_refused']);
+      const vote = await decide(await tokenOf('bo', 'finance'), { approved: true });
+      assert.deepEqual(
+        [vote.status, vote.body.status, vote.body.missing],
+        [202, 'waiting', [{ role: 'deciders', count: 1 }]],
+      );
+      const head = await decide(await tokenOf('hal', 'heads'), { approved: true, override: true, reason: 'r' });
+      assert.deepEqual([head.status, head.body.error], [403, 'access_refused']);
+      const both = await decide(await tokenOf('hal', 'heads', 'finance'), {
+        approved: false,
+        override: true,
+        reason: 'no',
+      });
+      assert.equal(both.body.status, 'rejected');
+      assert.equal((await outcome).status, 'rejected');
+      assert.deepEqual(refunds, []);
+      const { deciders, override } = await svc.approvals.get(requestId);
+      assert.deepEqual([deciders?.map(({ id }) => id), override], [['hal'], true]);
+      const again = await decide(await tokenOf('cy'), { approved: true });
+      assert.deepEqual([again.status, again.body.error, again.body.status], [409, 'approval_decided', 'rejected']);
+    },
+    { ...SERVER, rules: [{ approve: [{ role: 'deciders', count: 2 }], override: 'heads' }] },
+  ));
+
+test('lists in pages, by status, agent and execution; a query that is not valid is refused', () =>
+  withApi(async ({ call, tokenOf, refund, svc }) => {
+    const token = await tokenOf('cy');
+    const made = [await refund(), await refund(), await refund()].map(({ request }) => request);
+    const list = async (query: string) => call('GET', `/approvals?${query}`, { token });
+    const idsOf = ({ body }: Answer) => body.records.map((one: { requestId: string }) => one.requestId);
+    const first = await list('limit=2');
+    assert.deepEqual(
+      idsOf(first),
+      made.slice(0, 2).map(({ requestId }) => requestId),
+    );
+    const rest = await list(new URLSearchParams({ limit: '2', cursor: first.body.cursor }).toString());
+    assert.deepEqual([idsOf(rest), rest.body.cursor], [[made[2]?.requestId], undefined]);
+    assert.deepEqual(idsOf(await list('limit=1&newestFirst=true')), [made[2]?.requestId]);
+    assert.deepEqual(idsOf(await list('agentTag=other')), []);
+    assert.deepEqual(idsOf(await list(`executionId=${made[1]?.executionId}`)), [made[1]?.requestId]);
+    assert.deepEqual(idsOf(await list('status=rejected')), []);
+    assert.equal(idsOf(await list(`since=${new Date(0).toISOString()}`)).length, 3);
+    assert.deepEqual(idsOf(await list(`before=${new Date(0).toISOString()}`)), []);
+    for (const query of [
+      'status=open',
+      'limit=0',
+      'limit=x',
+      'limit=1001',
+      'since=soon',
+      'colour=red',
+      'limit=1&limit=2',
+      '__proto__=1',
+      'newestFirst=yes',
+      'cursor=nonsense',
+    ]) {
+      const answer = await list(query);
+      assert.deepEqual([answer.status, answer.body.error], [400, 'value_invalid'], query);
+    }
+    assert.equal((await svc.approvals.list()).records.length, 3);
+  }));
+
+test('only JSON, only the method of the route, only ids, no unknown field, no field twice, no more than 64 KiB', () =>
+  withApi(async ({ call, tokenOf, refund, svc }) => {
+    const token = await tokenOf('cy');
+    const { request } = await refund();
+    const at = `/approvals/${request.requestId}`;
+    const refused = async (expected: [number, string], ...[method, path, more]: Parameters<Api['call']>) => {
+      const answer = await call(method, path, { token, ...more });
+      assert.deepEqual([answer.status, answer.body.error], expected, `${method} ${path} ${JSON.stringify(more?.body)}`);
+    };
+    await refused([405, 'method_not_allowed'], 'POST', '/approvals', { body: {} });
+    await refused([405, 'method_not_allowed'], 'DELETE', at);
+    await refused([405, 'method_not_allowed'], 'GET', `${at}/decision`);
+    await refused([405, 'method_not_allowed'], 'GET', `${at}/reveal`);
+    await refused([404, 'approval_unknown'], 'GET', '/approvals/apr_1');
+    await refused([404, 'approval_unknown'], 'GET', '/approvals/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11');
+    await refused([404, 'approval_unknown'], 'POST', '/me/decision', { body: { approved: true } });
+    await refused([404, 'approval_unknown'], 'POST', '/approvals/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11/reveal', {
+      body: {},
+    });
+    const invalid: [number, string] = [400, 'decision_invalid'];
+    await refused(invalid, 'POST', `${at}/reveal`, { body: '', type: 'application/x-www-form-urlencoded' });
+    await refused(invalid, 'POST', `${at}/decision`, { body: 'approved=true', type: 'text/plain' });
+    await refused(invalid, 'POST', `${at}/decision`, { body: '{"approved":false,"approved":true}' });
+    await refused(invalid, 'POST', `${at}/decision`, { body: { approved: 'true' } });
+    await refused(invalid, 'POST', `${at}/decision`, { body: { approved: true, principal: { id: 'ann' } } });
+    await refused(invalid, 'POST', `${at}/decision`, { body: 'null' });
+    await refused([403, 'approval_unseen'], 'POST', `${at}/decision`, {
+      body: { approved: true, reviewToken: 'wrong' },
+    });
+    await refused([413, 'body_too_large'], 'POST', `${at}/decision`, {
+      body: { approved: true, reason: 'x'.repeat(70_000) },
+    });
+    assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+  }));
+
+test('unknown tokens are limited, which locks nobody out who was known before', () =>
+  withApi(async ({ call, tokenOf }) => {
+    const token = await tokenOf('cy');
+    assert.equal((await call('GET', '/me', { token })).status, 200);
+    const statuses = new Set<number>();
+    let tries = 0;
+    for (; tries < 700 && !statuses.has(429); tries++)
+      statuses.add((await call('GET', '/me', { token: `svcp_${tries}` })).status);
+    assert.deepEqual([...statuses], [401, 429]);
+    assert.ok(tries > 500, `${tries}`);
+    assert.equal((await call('GET', '/me', { token })).status, 200);
+    const late = await call('GET', '/me', { token: await tokenOf('ann', 'finance') });
+    assert.deepEqual([late.status, late.headers.get('retry-after') !== null], [429, true]);
+    let own = 0;
+    while (own < 700 && (await call('GET', '/me', { token })).status === 200) own++;
+    assert.ok(own > 500 && own < 700, `${own}`);
+  }));
