@@ -179,6 +179,9 @@ test('a token that is forged, expired or for somebody else is refused, and never
       'of a person whose address the provider has not verified': await idTokenOf('eve', provider),
       'of a person without an address': await idTokenOf('nobody', provider),
       'that is no token': 'ann@acme.example',
+      'that has a space': `${signed()} x`,
+      'that is empty': '',
+      'of the store, with a space': 'svcp_x x',
     };
     for (const [what, token] of Object.entries(tokens)) {
       assert.deepEqual(await decide(token), REFUSED, what);
@@ -269,6 +272,26 @@ test('an outage of one source is not the word of another on its tokens', async (
   });
   close();
 });
+
+test('on the page, a bearer or a header goes before the session', () =>
+  withOidc({}, async ({ svc, refund, signed }) => {
+    const handler = approvalHandler(svc);
+    const { token } = await svc.people.createToken({ id: 'bo', groups: ['finance'] }, { validForMs: 60_000 });
+    const { request } = await refund();
+    const url = await callbackUrlOf(svc, request);
+    const headers = {
+      'content-type': 'application/x-www-form-urlencoded',
+      authorization: `Bearer ${token}`,
+      cookie: `__Host-svc-shop-dev-session=${signed()}`,
+    };
+    const send = (fields: Record<string, string>) =>
+      handler(new Request(url, { method: 'POST', headers, body: new URLSearchParams(fields).toString() }));
+    const text = await (await send({ action: 'show' })).text();
+    assert.doesNotMatch(text, /igned in as/);
+    const [, view = ''] = /name="view" value="([^"]+)"/.exec(text) ?? [];
+    assert.equal((await send({ action: 'approve', view })).status, 200);
+    assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'bo');
+  }));
 
 test('the API for people takes ID tokens', async () => {
   const server = { role: 'finance' };

@@ -1,4 +1,3 @@
-import { isPersonToken } from '../../core/approval/person-tokens.ts';
 import type { OidcConfig } from '../define.ts';
 import { loadOidc, type OidcProvider } from '../load/builtin.ts';
 import { onceSuccessful } from './once-successful.ts';
@@ -22,8 +21,8 @@ export function oidcPeople(config: OidcConfig, root: string): OidcPeople {
   };
 }
 
-/** The token in `Authorization: Bearer`, if it is not one of the store. */
+/** What follows `Bearer`, whatever it is: what is not a token must not count as none. */
 function bearerOf(headers: Headers): string | undefined {
-  const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
-  return bearer === undefined || isPersonToken(bearer) ? undefined : bearer;
+  const [found, bearer = ''] = /^Bearer(?:\s+(.*))?$/i.exec(headers.get('authorization') ?? '') ?? [];
+  return found === undefined ? undefined : bearer;
 }

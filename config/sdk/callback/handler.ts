@@ -126,8 +126,8 @@ async function respond(
 }
 
 /**
- * Who decides: the owner of a token in `Authorization: Bearer`, or whom the header of the proxy names. Any other
- * authorization is for what is in front of this server.
+ * Who decides: the owner of a token in `Authorization: Bearer`, with `approvals.oidc` also of an ID token, or whom the header
+ * of the proxy names. Any other authorization is for what is in front of this server.
  */
 function deciderOf({ people }: CallbackContext, { headers }: Request, peer: string | undefined): SignalOptions {
   const [, bearer = ''] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
