@@ -169,6 +169,7 @@ test('a token that is forged, expired or for somebody else is refused, and never
       'of another issuer': signed({ iss: 'https://evil.example' }),
       'of the issuer, spelled in another way': signed({ iss: `${provider.issuer}/` }),
       'that is an access token': signed({}, { typ: 'at+jwt' }),
+      'that is an access token of Keycloak': signed({ typ: 'Bearer' }),
       'that ends a session': signed({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }),
       'without a subject': signed({ sub: undefined }),
       'without the time at which it was issued': signed({ iat: undefined }),
@@ -190,7 +191,7 @@ test('a token that is forged, expired or for somebody else is refused, and never
       await expectError(svc.approvals.signal({ signal: 'approve', payload }, { token }), 'token_invalid');
     }
     assert.deepEqual(await decide(signed({ aud: [CLIENT.id, CLI_CLIENT], azp: CLI_CLIENT })), ANN);
-    assert.deepEqual(await decide(signed({ email_verified: undefined }, { typ: 'JWT' })), ANN);
+    assert.deepEqual(await decide(signed({ email_verified: undefined, typ: 'ID' }, { typ: 'JWT' })), ANN);
   }));
 
 test('a token of another client of the provider is refused, unless `audience` names it', () =>

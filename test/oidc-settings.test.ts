@@ -41,6 +41,31 @@ test('an issuer whose metadata name another issuer, or addresses without TLS, is
   close();
 });
 
+test('the issuer of all tenants of Entra ID is not trusted: it would vouch for the people of any', async () => {
+  const login = 'https://login.microsoftonline.com';
+  const metadata = {
+    issuer: `${login}/{tenantid}/v2.0`,
+    authorization_endpoint: `${login}/common/oauth2/v2.0/authorize`,
+    token_endpoint: `${login}/common/oauth2/v2.0/token`,
+    jwks_uri: `${login}/common/discovery/v2.0/keys`,
+  };
+  const { fetch } = globalThis;
+  globalThis.fetch = async () => Response.json(metadata);
+  try {
+    await withGate(
+      { approvals: { oidc: { issuer: `${login}/common/v2.0`, clientId: 'svc' } } },
+      async ({ svc, refund }) => {
+        const payload = { requestId: (await refund()).request.requestId };
+        const signal = svc.approvals.signal({ signal: 'approve', payload }, { token: 'a.b.c' });
+        const { why } = await expectError(signal, 'connection_failed');
+        assert.match(String(why), /names another issuer/);
+      },
+    );
+  } finally {
+    globalThis.fetch = fetch;
+  }
+});
+
 test('a configuration that would trust anybody is rejected', () => {
   const valid = { issuer: 'https://login.acme.example/realms/acme', clientId: 'svc' };
   const problemsOf = (oidc: object) => {

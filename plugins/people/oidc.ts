@@ -142,12 +142,12 @@ async function begin(client: OpenidClient, config: Configuration, redirectUri: s
 
 /** Why a token that this issuer has signed for one of the clients is not an ID token for them (OpenID Connect Core, 3.1.3.7). */
 function idTokenProblem(
-  { aud, azp, sub, iat, events }: Claims,
+  { aud, azp, sub, iat, events, typ }: Claims,
   type: string | undefined,
   clients: readonly string[],
 ): string | undefined {
-  // Access tokens are `at+jwt` (RFC 9068). The token of a logout has `events`, and may have no type.
-  const isOther = type !== undefined && type.toUpperCase() !== 'JWT';
+  // Access tokens are `at+jwt` (RFC 9068), and of Keycloak have a claim. The token of a logout has `events`, and may have no type.
+  const isOther = (type !== undefined && type.toUpperCase() !== 'JWT') || (typ !== undefined && typ !== 'ID');
   if (isOther || events !== undefined || sub === undefined || iat === undefined) return 'It is not an ID token.';
   const isForMany = Array.isArray(aud) && aud.length > 1;
   if (azp === undefined ? isForMany : !clients.includes(String(azp))) return 'It was issued to another client.';
