@@ -306,7 +306,7 @@ test('a token with many groups takes several cookies', () =>
   }));
 
 test('while the provider is down nobody signs in, and a page says so', () =>
-  withSignIn(async ({ provider, newBrowser, openRequest, statusOf }) => {
+  withSignIn(async ({ provider, handler, newBrowser, openRequest, statusOf }) => {
     provider.pause();
     const browser = newBrowser();
     const request = await openRequest(browser);
@@ -318,6 +318,19 @@ test('while the provider is down nobody signs in, and a page says so', () =>
     await browser.signIn('ann');
     assert.match(browser.page.text, /Signed in as ann/);
     assert.deepEqual(await statusOf(request), WAITING);
+    // It goes down while a person is there: they try again, with the same code.
+    let isDown = true;
+    const other = new Browser({
+      [ORIGIN]: async (asked) => {
+        if (isDown && asked.url.includes('/signed-in')) provider.pause();
+        return handler(asked);
+      },
+    });
+    await openRequest(other);
+    assert.equal((await other.signIn('ann')).status, 503);
+    isDown = false;
+    provider.resume();
+    assert.match((await other.open(other.page.url)).text, /Signed in as ann/);
   }));
 
 test('on a loopback address, cookies need no TLS', () => {

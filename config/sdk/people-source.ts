@@ -21,9 +21,10 @@ export interface PeopleSource {
   verify(token: string): Promise<Principal>;
 }
 
-/** The token in `Authorization: Bearer`. Any other authorization is for what is in front of this server. */
+/** What follows `Bearer`, whatever it is: what is not a token must not count as none. Undefined for another authorization. */
 export function bearerOf(headers: Headers): string | undefined {
-  return /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '')?.[1];
+  const [found, bearer = ''] = /^Bearer(?:\s+(.*))?$/i.exec(headers.get('authorization') ?? '') ?? [];
+  return found === undefined ? undefined : bearer;
 }
 
 /** One source of several: a token is of the first that says so. */

@@ -1,4 +1,4 @@
-import type { JWTPayload, JWTVerifyGetKey, JWTVerifyResult } from 'jose';
+import type { JWTVerifyGetKey } from 'jose';
 import { errorMessage, isSvcError, SvcError } from '../../core/errors.ts';
 import { type Driver, loadDriver } from '../shared/driver.ts';
 
@@ -27,19 +27,27 @@ interface Issuer {
   readonly setting: string;
 }
 
-export type Claims = Readonly<JWTPayload>;
+export type Claims = Readonly<Record<string, unknown>>;
 
-export const loadJose = (root: string): Promise<Jose> => loadDriver(driver, root);
+interface VerifiedToken {
+  readonly claims: Claims;
+  /** `typ` of its header. */
+  readonly type: string | undefined;
+}
+
+/** Throws `token_invalid`, and `connection_failed` if the keys cannot be read. */
+type Verify = (token: string) => Promise<VerifiedToken>;
 
 /**
- * Verifies JSON Web Tokens (RFC 7519): their signature by a key of `jwks`, issuer, audience and expiry. The function throws
- * `token_invalid`, and `connection_failed` if the keys cannot be read.
+ * Verifies JSON Web Tokens (RFC 7519): their signature by a key of `jwks`, issuer, audience and expiry. Throws
+ * `driver_missing`.
  */
-export function tokenVerifier(
-  jose: Jose,
-  { jwks, issuer, audience, algorithms }: Expected,
-  of: Issuer,
-): (token: string) => Promise<JWTVerifyResult> {
+export async function loadTokenVerifier(root: string): Promise<(expected: Expected, of: Issuer) => Verify> {
+  const jose = await loadDriver(driver, root);
+  return (expected, of) => tokenVerifier(jose, expected, of);
+}
+
+function tokenVerifier(jose: Jose, { jwks, issuer, audience, algorithms }: Expected, of: Issuer): Verify {
   const keyOf = keySource(jose, jwks, of);
   const options = {
     issuer,
@@ -48,10 +56,12 @@ export function tokenVerifier(
     requiredClaims: ['exp'],
     clockTolerance: CLOCK_TOLERANCE_S,
   };
-  return (token) =>
-    jose.jwtVerify(token, keyOf, options).catch((error: unknown) => {
+  return async (token) => {
+    const { payload, protectedHeader } = await jose.jwtVerify(token, keyOf, options).catch((error: unknown) => {
       throw isSvcError(error) ? error : invalidToken(of, 'It is forged, expired, or for another audience.');
     });
+    return { claims: payload, type: protectedHeader.typ };
+  };
 }
 
 /** Throws `connection_failed` if the keys cannot be read: that says nothing about the token. */

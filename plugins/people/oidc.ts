@@ -2,7 +2,7 @@ import type { ClientAuth, Configuration } from 'openid-client';
 import { errorMessage, isSvcError, SvcError } from '../../core/errors.ts';
 import { addressProblem } from '../../core/url.ts';
 import { type Driver, loadDriver } from '../shared/driver.ts';
-import { CLOCK_TOLERANCE_S, type Claims, invalidToken, loadJose, tokenVerifier } from './json-web-token.ts';
+import { CLOCK_TOLERANCE_S, type Claims, invalidToken, loadTokenVerifier } from './json-web-token.ts';
 
 type OpenidClient = typeof import('openid-client');
 
@@ -55,18 +55,18 @@ export interface OidcProvider {
 
 /** Throws `driver_missing`. The function reads the metadata of the issuer, and throws `connection_failed`. */
 export async function openOidc(settings: OidcSettings, root: string): Promise<() => Promise<OidcProvider>> {
-  const [client, jose] = await Promise.all([loadDriver(driver, root), loadJose(root)]);
+  const [client, verifierOf] = await Promise.all([loadDriver(driver, root), loadTokenVerifier(root)]);
   return async () => {
     const config = await discover(client, settings);
     const { issuer, jwks_uri: jwks = '' } = config.serverMetadata();
     const { clientId, audience = [], algorithms = DEFAULT_ALGORITHMS } = settings;
     const clients = [clientId, ...(typeof audience === 'string' ? [audience] : audience)];
-    const verified = tokenVerifier(jose, { jwks, issuer, audience: clients, algorithms }, PROVIDER);
+    const verified = verifierOf({ jwks, issuer, audience: clients, algorithms }, PROVIDER);
     const verify = async (idToken: string) => {
-      const { payload, protectedHeader } = await verified(idToken);
-      const why = idTokenProblem(payload, protectedHeader.typ, clients);
+      const { claims, type } = await verified(idToken);
+      const why = idTokenProblem(claims, type, clients);
       if (why) throw invalidToken(PROVIDER, why);
-      return payload;
+      return claims;
     };
     return {
       verify,
@@ -78,8 +78,8 @@ export async function openOidc(settings: OidcSettings, root: string): Promise<()
           .catch((error: unknown) => {
             throw signInError(error);
           });
-        const { exp = 0 } = await verify(idToken);
-        return { idToken, expiresAt: new Date(exp * 1_000) };
+        const { exp } = await verify(idToken);
+        return { idToken, expiresAt: new Date(Number(exp) * 1_000) };
       },
     };
   };
@@ -142,12 +142,12 @@ async function begin(client: OpenidClient, config: Configuration, redirectUri: s
 
 /** Why a token that this issuer has signed for one of the clients is not an ID token for them (OpenID Connect Core, 3.1.3.7). */
 function idTokenProblem(
-  { aud, azp, sub, iat, events }: Claims,
+  { aud, azp, sub, iat, events, typ }: Claims,
   type: string | undefined,
   clients: readonly string[],
 ): string | undefined {
-  // Access tokens are `at+jwt` (RFC 9068). The token of a logout has `events`, and may have no type.
-  const isOther = type !== undefined && type.toUpperCase() !== 'JWT';
+  // Access tokens are `at+jwt` (RFC 9068), and of Keycloak have a claim. The token of a logout has `events`, and may have no type.
+  const isOther = (type !== undefined && type.toUpperCase() !== 'JWT') || (typ !== undefined && typ !== 'ID');
   if (isOther || events !== undefined || sub === undefined || iat === undefined) return 'It is not an ID token.';
   const isForMany = Array.isArray(aud) && aud.length > 1;
   if (azp === undefined ? isForMany : !clients.includes(String(azp))) return 'It was issued to another client.';

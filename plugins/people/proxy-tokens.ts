@@ -1,4 +1,4 @@
-import { type Claims, type Expected, loadJose, tokenVerifier } from './json-web-token.ts';
+import { type Claims, type Expected, loadTokenVerifier } from './json-web-token.ts';
 
 const PROXY = { name: 'the proxy', setting: 'approvals.proxy.jwks' };
 
@@ -7,6 +7,6 @@ const PROXY = { name: 'the proxy', setting: 'approvals.proxy.jwks' };
  * `token_invalid`, and `connection_failed` if the keys cannot be read.
  */
 export async function openProxyTokens(expected: Expected, root: string): Promise<(token: string) => Promise<Claims>> {
-  const verify = tokenVerifier(await loadJose(root), expected, PROXY);
-  return async (token) => (await verify(token)).payload;
+  const verify = (await loadTokenVerifier(root))(expected, PROXY);
+  return async (token) => (await verify(token)).claims;
 }

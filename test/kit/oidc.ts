@@ -95,6 +95,25 @@ export async function startProvider(redirectUri: string): Promise<RealProvider> 
   };
 }
 
+/** A server that answers everything with one object. */
+export async function startFakeIssuer() {
+  let answer: object = {};
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answers(next: object) {
+      answer = next;
+    },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
 /** It warns on the console that its pages are for development, and of a version of Node that it is not tested with. */
 async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { info, warn } = console;

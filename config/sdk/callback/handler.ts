@@ -66,7 +66,7 @@ export function callbackHandler(
   return async (request) => {
     const people = isPeopleRoute(request) ? api : undefined;
     try {
-      if (context.signIn?.isReturn(request)) {
+      if (!people && context.signIn?.isReturn(request)) {
         return await context.signIn.complete(request, (requestId) => throttle(perRequest, requestId));
       }
       const decider = () => deciderOf(context, request, peerOf?.(request));
@@ -128,7 +128,10 @@ async function respond(
   return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
 }
 
-/** Who decides: the owner of a token in `Authorization: Bearer`, or whom the header of the proxy names. */
+/**
+ * Who decides: the owner of a token in `Authorization: Bearer`, with `approvals.oidc` also of an ID token, or whom the header
+ * of the proxy names. Any other authorization is for what is in front of this server.
+ */
 function deciderOf({ people }: CallbackContext, { headers }: Request, peer: string | undefined): SignalOptions {
   const bearer = bearerOf(headers) ?? '';
   const token = isPersonToken(bearer) ? bearer : people?.tokenOf(headers, peer);
