@@ -89,13 +89,13 @@ export interface ApprovalsConfig {
   readonly decisions?: { readonly broker: string };
   /** Verifies people by the header of a proxy that authenticates them. A signed one needs the package `jose`. */
   readonly proxy?: ProxyConfig | PlainProxyConfig;
+  /** Lets people with a token decide over HTTP: `svc login`, then `--server` of the approval commands. */
+  readonly server?: ServerConfig;
   /**
    * Verifies people by OpenID Connect: they sign in on the page of a request, or bring an ID token. Needs the packages
    * `openid-client` and `jose`.
    */
   readonly oidc?: OidcConfig;
-  /** Lets people with a token decide over HTTP: `svc login`, then `--server` of the approval commands. */
-  readonly server?: ServerConfig;
   /** By name, who has the role: `group:<name>` and `user:<id>`. */
   readonly roles?: { readonly [role: string]: readonly string[] };
   /** Who may decide. The first rule that matches a call is stored with its request; without one, one decision is enough. */

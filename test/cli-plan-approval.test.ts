@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { startCli, svc as svcCommand } from './kit/cli.ts';
+import { folder } from './kit/folder.ts';
 import { assertDocumentedOutput } from './kit/json-output.ts';
 import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
 import { assertExit, json, LONG, type Project, project, tagOf, users, withAge } from './kit/project.ts';
@@ -10,7 +11,7 @@ import { waitUntil } from './suites/wait-until.ts';
 
 const missing = await unavailable();
 const callbackKey = Buffer.alloc(32, 7).toString('base64');
-const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] }, callbackKey };
+const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] }, callbackKey, server: { role: 'dba' } };
 const ASKING = { prd: { approval: { role: 'dba' } } };
 
 /** Declares a test with a project in the environment prd, whose first migration is applied and whose second drops a field. */
@@ -258,14 +259,18 @@ const columnsOf = async ({ query }: PostgresqlTestDatabase): Promise<readonly st
     .map(({ column_name }) => column_name)
     .sort();
 
-test('serve --migrate applies a plan once it is approved, and what needs no approval at once', async (shop, run, database) => {
+test('serve --migrate applies a plan once a person without the password approves it, and what needs no approval at once', async (shop, run, database) => {
   const token = await tokenOf(run, 'ann@acme.example', 'dba');
   const asked = await withRunner(shop, (runner) => runner.untilStderr('main (prd): waiting for approval of'));
   assert.deepEqual(await columnsOf(database), ['age', 'email', 'id']);
   const requestId = requestIn(asked.stderr);
   await withRunner(shop, async (runner) => {
     await runner.untilStderr(`waiting for approval of ${requestId}`);
-    assertExit(await decide(shop, run, token, 'approve', requestId));
+    const [, server = ''] = /Listening on (\S+)/.exec(runner.stderr()) ?? [];
+    const elsewhere = { cwd: folder({}), env: { SVC_TOKEN: token } };
+    const shown = await svcCommand(['approvals', 'show', requestId, '--server', server, '--json'], elsewhere);
+    const reviewed = ['--review-token', json(assertExit(shown)).request.reviewToken, '--yes', '--server', server];
+    assertExit(await svcCommand(['approvals', 'approve', requestId, ...reviewed], elsewhere));
     await runner.untilStderr('main (prd): applied');
     assert.deepEqual(await columnsOf(database), ['email', 'id']);
     shop.schema({ users: { ...users.users, city: 'String' } });

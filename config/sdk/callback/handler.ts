@@ -197,11 +197,11 @@ export async function openCallback(
   options?: CallbackOptions,
 ): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
-  const { server, roles, callbackBase: base } = runtime.config.approvals ?? {};
-  const members = server && roles?.[server.role];
   const { service, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
   const { product, env } = owner;
+  const { callbackBase: base, server, roles } = runtime.config.approvals ?? {};
+  const members = server && roles?.[server.role];
   const signIn = oidc && base !== undefined ? new SignIn({ oidc, product, env, base, key }) : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, members, signIn }, options);
+  return callbackHandler({ approvals: service, product, env, key, people, signIn, members }, options);
 }
