@@ -54,6 +54,18 @@ export function assertNoAgent(runtime: Runtime, what: string, isAsked = false): 
   });
 }
 
+/** Throws `agent_may_not_decide`: an agent that can decide on a server would not need to ask people. */
+export function assertNoAgentLogsIn(): void {
+  const marker = agentMarker();
+  if (marker === undefined) return;
+  throw new SvcError('agent_may_not_decide', 'An agent may not log in as a person.', {
+    why: `${marker} is set: an AI agent runs this command.`,
+    state: 'No token was stored.',
+    next: ['Run the command yourself, in a shell that no agent uses.'],
+    details: { marker },
+  });
+}
+
 /** Throws `agent_may_not_decide`. Without a runtime: on a server. */
 export function assertNoAgentDecides(runtime: Runtime | undefined): void {
   const marker = restrictedAgent(runtime);

@@ -93,6 +93,18 @@ export abstract class SvcCommand extends Command<SvcContext> {
     return this.#runtime;
   }
 
+  /** For a command on a server, which has the configuration. Throws `usage`. */
+  protected assertNoConfiguration(): void {
+    const given = Object.entries({ '--env': this.env, '--config': this.configFile }).find(
+      ([, value]) => value !== undefined,
+    );
+    if (!given) return;
+    throw new SvcError('usage', `${given[0]} does not go with a server.`, {
+      why: 'The server has the configuration, and with it the environment.',
+      next: [`Leave out ${given[0]}.`],
+    });
+  }
+
   get signal(): AbortSignal {
     return this.context.signal;
   }

@@ -179,12 +179,12 @@ export const table: readonly CommandEntry[] = [
   },
   {
     path: 'login',
-    summary: 'Stores your token for a server, to decide requests there',
+    summary: 'Logs you in to a server, to decide requests there',
     load: () => import('./commands/login.ts'),
   },
   {
     path: 'logout',
-    summary: 'Removes your stored token for a server',
+    summary: 'Removes your login to a server',
     load: () => import('./commands/logout.ts'),
   },
   {

@@ -64,6 +64,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   approver_required: 2,
   approvers_changed: 2,
   agent_needs_approval: 2,
+  access_refused: 2,
   agent_may_not_decide: 2,
   decision_invalid: 2,
   parameters_too_large: 2,

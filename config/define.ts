@@ -183,7 +183,12 @@ export interface OidcConfig {
   readonly algorithms?: readonly TokenAlgorithm[];
   /** What is asked for at sign-in; default `openid` and `email`. `openid` is always asked for. */
   readonly scopes?: readonly string[];
-  /** Other clients whose ID tokens are accepted, such as that of a command line. */
+  /**
+   * The public client of `svc login`, with the redirect URI `http://127.0.0.1/signed-in` at any port. Default: `clientId`,
+   * if it has no secret.
+   */
+  readonly cliClientId?: string;
+  /** Other clients whose ID tokens are accepted. */
   readonly audience?: string | readonly string[];
 }
 

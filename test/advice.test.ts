@@ -55,6 +55,9 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'cli-server.test.ts': [
     'svc login <…>    stores your token',
     'svc login <…>    stores another token',
+    'Check the URL, and that svc approvals serve runs there with approvals.server.',
+    'svc approvals show <…>    shows whether it was',
+    'Correct SVC_TOKEN, or unset it to use the token of svc login.',
     'Or set SVC_TOKEN to your token.',
     'svc approvals list --server <…>',
     'svc people token create <id> --expires 90d    creates one, where the configuration is',

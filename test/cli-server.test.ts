@@ -8,6 +8,7 @@ import { startServer } from '../cli/approvals/server.ts';
 import type { ApprovalsConfig } from '../config/define.ts';
 import { svc as run, startCli } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
+import { Browser, CLI_CLIENT, CLIENT, startProvider } from './kit/oidc.ts';
 import { assertExit, json, LONG } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
 import { test } from './kit/test.ts';
@@ -17,6 +18,8 @@ import { waitUntil } from './suites/wait-until.ts';
 // Who decides is elsewhere: without a configuration, a store or its password, in a folder that is empty.
 
 const SERVER: ApprovalsConfig = { roles: { deciders: ['group:finance'] }, server: { role: 'deciders' } };
+
+type Change = (answer: Record<string, unknown>) => unknown;
 
 interface Served extends GateUnderTest {
   readonly server: string;
@@ -145,21 +148,35 @@ test(
       };
       const { request } = await refund();
       const approve = ['approvals', 'approve', request.requestId, '--yes', '--review-token', 'x', '--server', server];
-      assert.match(await code(['login', server], { stdin: stranger }, 1), /^access_refused /);
+      assert.match(await code(['login', server], { stdin: stranger }), /^access_refused /);
       assert.match(await code(['login', server], { stdin: `svcp_${'a'.repeat(61)}` }), /^token_invalid /);
       assert.match(await code(['login', server], { stdin: ' \n' }), /^usage The token is missing/);
-      assert.match(await code(['login', server], { stdin: 'a b' }), /^usage The token contains a space/);
+      assert.match(await code(['login', server], { stdin: 'a b' }), /^usage The token is not one word/);
       assert.match(await code(['login', 'http://approvals.acme.example'], { stdin: 'x' }), /^usage .* is not https/);
       assert.match(await code(['login', 'https://a:b@acme.example'], { stdin: 'x' }), /^usage .* contains credentials/);
       assert.deepEqual(readdirSync(root), []);
       const env = { SVC_TOKEN: stranger };
-      assert.match(await code(approve, { env }, 1), /^access_refused /);
+      assert.match(await code(approve, { env }), /^access_refused /);
       assert.match(await code(['approvals', 'list', '--server', server, '--env', 'prd'], { env }), /^usage .*--env/);
       assert.match(await code([...approve, '--config', 'x.json'], { env }), /^usage .*--config/);
       const good = await tokenOf('ann', 'finance');
       const agent = { SVC_TOKEN: good, CLAUDECODE: '1' };
       assert.match(await code(approve, { env: agent }), /^agent_may_not_decide /);
-      assert.match(await code(['login', server], { env: agent, stdin: good }), /^agent_may_not_decide /);
+      assert.match(
+        await code(['login', server], { env: agent, stdin: good }),
+        /^agent_may_not_decide An agent may not log in/,
+      );
+      assert.match(await code(['login', server, '--env', 'prd'], { stdin: good }), /^usage --env does not go/);
+      // Neither of two lines, nor of two bytes for each letter.
+      for (const text of ['svcp_SECRET\nmore', 's\0v\0c\0p\0_SECRET']) {
+        const refused = await here(['login', server, '--json'], { stdin: text });
+        assert.match(json(assertExit(refused, 2)).message, /^The token is not one word/);
+        assert.ok(!`${refused.stdout}${refused.stderr}`.includes('SECRET'));
+      }
+      const env2 = { SVC_TOKEN: 'svcp_SECRET\nmore' };
+      const listed = await here(['approvals', 'list', '--server', server], { env: env2 });
+      assert.ok(!`${listed.stdout}${listed.stderr}`.includes('SECRET'), listed.stderr);
+      assert.match(assertExit(listed, 2).stderr, /Correct SVC_TOKEN, or unset it/);
       assert.match(await code(approve, { env: { SVC_TOKEN: good } }, 2), /^approval_unseen /);
       const shown = ['approvals', 'show', '--server', server];
       assert.match(await code([...shown, 'me'], { env: { SVC_TOKEN: good } }), /^approval_unknown /);
@@ -176,7 +193,7 @@ test(
     withServer(async ({ server, root, here, tokenOf }) => {
       assertExit(await here(['login', server], { stdin: await tokenOf('ann', 'finance') }));
       const list = ['approvals', 'list', '--server', server, '--json'];
-      const other = json(assertExit(await here(list, { env: { SVC_TOKEN: await tokenOf('dee') } }), 1));
+      const other = json(assertExit(await here(list, { env: { SVC_TOKEN: await tokenOf('dee') } }), 2));
       assert.equal(other.code, 'access_refused');
       const [file = ''] = readdirSync(join(root, 'home/svc/logins'));
       chmodSync(join(root, 'home/svc/logins', file), 0o640);
@@ -218,7 +235,7 @@ test(
         };
         assert.equal(await whyOf(`${strange.url}/moved`), 'It answers with 302: redirects are not followed.');
         assert.deepEqual(seen, []);
-        assert.equal(await whyOf(`${strange.url}/page`), 'It answers with 200.');
+        assert.equal(await whyOf(`${strange.url}/page`), 'Its answer is not that of a server for approvals.');
         assert.equal(await whyOf(`${strange.url}/empty`), 'Its answer is not that of a server for approvals.');
         assert.match(await whyOf(`${strange.url}/none`), /no `approvals.server`/);
         assert.equal(await whyOf(`${strange.url}/busy`), '503: Later.');
@@ -281,3 +298,130 @@ async function listen(handle: (request: IncomingMessage, response: ServerRespons
     },
   };
 }
+
+test(
+  'an answer that is not one of a server for approvals never reaches the terminal, and a decision is never reported as not made',
+  () =>
+    withServer(async ({ server, here, tokenOf, refund, svc }) => {
+      const env = { SVC_TOKEN: await tokenOf('ann', 'finance') };
+      const { request } = await refund();
+      const { requestId } = request;
+      const { reviewToken = '' } = await svc.approvals.get(requestId);
+      let change: Change = (answer) => answer;
+      const altered = await listen(async (incoming, response) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of incoming) chunks.push(chunk as Buffer);
+        const headers = { authorization: String(incoming.headers.authorization), 'content-type': 'application/json' };
+        const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
+        const answered = await fetch(`${server}${incoming.url}`, {
+          method: incoming.method ?? 'GET',
+          headers,
+          ...body,
+        });
+        const answer = change((await answered.json()) as Record<string, unknown>);
+        response.writeHead(answered.status).end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+      });
+      try {
+        const ESCAPE = '\x1b[2Jx';
+        const show = ['approvals', 'show', requestId, '--server', altered.url];
+        const withFields =
+          (fields: object): Change =>
+          ({ request: found, ...rest }) =>
+            found ? { ...rest, request: { ...(found as object), ...fields } } : rest;
+        const spoiled: Change[] = [
+          withFields({ digest: ESCAPE }),
+          withFields({ timestamp: ESCAPE }),
+          withFields({ reviewToken: 'x; rm -r #' }),
+          withFields({ events: [{ at: ESCAPE }] }),
+          withFields({ status: 'open' }),
+          withFields({ deliveries: 'none' }),
+          ({ principal, ...rest }) => (principal ? { ...rest, principal: { id: 'x' } } : rest),
+        ];
+        for (change of spoiled) {
+          const ran = assertExit(await here(show, { env }), 1);
+          assert.match(ran.stderr, /server_failed/, change.toString());
+          assert.ok(!`${ran.stdout}${ran.stderr}`.includes('\x1b[2J') && !ran.stderr.includes('rm -r'));
+        }
+        change = ({ error, ...answer }) => (answer.principal ? answer : { error: 'interrupted', message: ESCAPE });
+        const refused = assertExit(
+          await here(['approvals', 'show', `${requestId.slice(0, -1)}0`, '--server', altered.url], { env }),
+          1,
+        );
+        assert.ok(!refused.stderr.includes('\x1b[2J'));
+        change = (answer) => (answer.decidedAt && answer.executionId && !answer.request ? '{"cut' : answer);
+        const decide = [
+          'approvals',
+          'approve',
+          requestId,
+          '--yes',
+          '--review-token',
+          reviewToken,
+          '--server',
+          altered.url,
+        ];
+        const cut = json(assertExit(await here([...decide, '--json'], { env }), 1));
+        assert.deepEqual(
+          [cut.code, cut.state, cut.nextActions[0]],
+          [
+            'server_failed',
+            'The decision may have been stored.',
+            `svc approvals show --server ${altered.url} ${requestId}    shows whether it was`,
+          ],
+        );
+        change = (answer) => answer;
+        const stored = json(assertExit(await here([...show, '--json'], { env })));
+        assert.equal(stored.request.status, 'approved');
+        // The same decision again has the same answer.
+        assertExit(await here(decide, { env }));
+      } finally {
+        await altered.close();
+      }
+    }),
+  LONG,
+);
+
+test(
+  'svc login signs a person in at the provider of the server',
+  async () => {
+    const provider = await startProvider('https://shop.example/svc/approvals/signed-in');
+    const oidc = {
+      issuer: provider.issuer,
+      clientId: CLIENT.id,
+      clientSecret: CLIENT.secret,
+      cliClientId: CLI_CLIENT,
+      groups: 'groups',
+      scopes: ['email', 'groups'],
+    };
+    try {
+      await withServer(
+        async ({ server, root, env, here, refund, svc }) => {
+          const login = terminal(['login', server], { cwd: root, env: { ...env, PATH: '' }, cols: 2_000 });
+          await login.until('could not be opened');
+          const [, url = ''] = /Sign in at (\S+)/.exec(login.shown()) ?? [];
+          const browser = new Browser();
+          await browser.open(url);
+          await browser.logIn('ann');
+          assert.match(browser.page.text, /You are signed in/);
+          assert.equal(await login.ended, 0, login.shown());
+          assert.match(login.shown(), /Logged in to \S+ as ann@acme\.example \(finance\)/);
+          const { request, outcome } = await refund();
+          const { reviewToken = '' } = await svc.approvals.get(request.requestId);
+          const approve = ['approvals', 'approve', request.requestId, '--yes', '--review-token', reviewToken];
+          assertExit(await here([...approve, '--server', server]));
+          assert.equal((await outcome).status, 'completed');
+          const { deciders } = await svc.approvals.get(request.requestId);
+          assert.deepEqual(deciders, [{ id: 'ann@acme.example', groups: ['finance'], verifiedBy: 'oidc' }]);
+          // With --token, it prompts for a token of the store.
+          const typed = terminal(['login', server, '--token'], { cwd: root, env });
+          await typed.until('Token:');
+          typed.type('svcp_wrong\r');
+          assert.equal(await typed.ended, 2, typed.shown());
+        },
+        { ...SERVER, oidc },
+      );
+    } finally {
+      provider.close();
+    }
+  },
+  LONG,
+);

@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { ApprovalsConfig } from '../config/define.ts';
+import { callDigest } from '../core/tool/call-digest.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { type GateUnderTest, withGate } from './suites/gate-client.ts';
@@ -251,6 +252,9 @@ test('lists in pages, by status, agent and execution; a query that is not valid 
       'status=open',
       'limit=0',
       'limit=x',
+      'limit=0x10',
+      'since=1',
+      'since=2026-13-01',
       'limit=1001',
       'since=soon',
       'colour=red',
@@ -300,20 +304,64 @@ test('only JSON, only the method of the route, only ids, no unknown field, no fi
     assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
   }));
 
-test('unknown tokens are limited, which locks nobody out who was known before', () =>
+test('tokens that are not valid are limited, which keeps out nobody who was known before', () =>
   withApi(async ({ call, tokenOf }) => {
     const token = await tokenOf('cy');
     assert.equal((await call('GET', '/me', { token })).status, 200);
     const statuses = new Set<number>();
     let tries = 0;
-    for (; tries < 700 && !statuses.has(429); tries++)
+    for (; tries < 7_000 && !statuses.has(429); tries++)
       statuses.add((await call('GET', '/me', { token: `svcp_${tries}` })).status);
     assert.deepEqual([...statuses], [401, 429]);
-    assert.ok(tries > 500, `${tries}`);
+    assert.ok(tries > 5_000, `${tries}`);
     assert.equal((await call('GET', '/me', { token })).status, 200);
     const late = await call('GET', '/me', { token: await tokenOf('ann', 'finance') });
     assert.deepEqual([late.status, late.headers.get('retry-after') !== null], [429, true]);
     let own = 0;
     while (own < 700 && (await call('GET', '/me', { token })).status === 200) own++;
     assert.ok(own > 500 && own < 700, `${own}`);
+  }));
+
+test('digests of a request with sensitive parameters do not let readers find these by trying', () =>
+  withApi(async ({ call, tokenOf, refund, svc }) => {
+    const token = await tokenOf('cy');
+    const { request } = await refund({ orderId: '1', amount: 5, card: '4821' });
+    const { requestId, executionId, agentTag, tool, reason } = request;
+    const { request: masked } = (await call('GET', `/approvals/${requestId}`, { token })).body;
+    const { reviewToken, ...whole } = await svc.approvals.get(requestId, { reveal: true, actor: 'the test' });
+    const bound = { requestId, executionId, agentTag, tool, reason, toolDigest: whole.toolDigest, sensitive: ['card'] };
+    const guessed = callDigest({ ...bound, parameters: whole.parameters });
+    assert.notEqual(guessed, reviewToken);
+    assert.ok(!guessed.startsWith(masked.digest) && reviewToken?.startsWith(masked.digest));
+    const shown = JSON.stringify([masked, whole, (await call('GET', '/approvals', { token })).body]);
+    assert.ok(!shown.includes('salt'));
+  }));
+
+test('a login of a proxy alone reads and decides nothing here', async () => {
+  const secret = { header: 'x-proxy-secret', value: 'a secret of the proxy, of thirty-two characters' };
+  const approvals = { ...SERVER, proxy: { header: 'x-user', secret, peers: ['127.0.0.1'] } };
+  await withGate({ approvals }, async ({ svc }) => {
+    const handler = svc.approvals.handler({ peerOf: () => '127.0.0.1' });
+    const headers = { 'x-user': 'cy', 'x-proxy-secret': secret.value };
+    const response = await handler(new Request('https://shop.example/svc/api/v1/me', { headers }));
+    assert.deepEqual([response.status, response.headers.get('www-authenticate')], [401, 'Bearer']);
+  });
+});
+
+test('without a rule too, nobody who was verified decides their own request, and no agent', () =>
+  withApi(async ({ tokenOf, gate, svc }) => {
+    let onId: (requestId: string) => void = () => undefined;
+    const requested = new Promise<string>((resolve) => {
+      onId = resolve;
+    });
+    const own = { tool: 'refund', parameters: { orderId: '1', amount: 20 }, requester: 'Ann' };
+    const outcome = gate.run(own, { onRequested: ({ requestId }) => onId(requestId) });
+    const signal = { signal: 'approve', payload: { requestId: await requested } } as const;
+    for (const id of ['ann', 'agent:x', 'payouts']) {
+      const token = await tokenOf(id, 'finance');
+      await expectError(svc.approvals.signal(signal, { token }), 'decision_refused');
+      await expectError(svc.agents.signal(signal, { principal: { id } }), 'decision_refused');
+    }
+    await svc.approvals.signal(signal, { token: await tokenOf('bo', 'finance') });
+    assert.equal((await outcome).status, 'completed');
   }));

@@ -53,13 +53,9 @@ export abstract class RequestsCommand extends ApprovalsCommand {
   }
 
   override async run(): Promise<CommandResult | undefined> {
-    const { server, configFile, env } = this;
+    const { server } = this;
     if (server === undefined) return super.run();
-    if (configFile !== undefined || env !== undefined) {
-      throw new SvcError('usage', `--server does not go with ${env === undefined ? '--config' : '--env'}.`, {
-        why: 'The server has the configuration, and with it the environment.',
-      });
-    }
+    this.assertNoConfiguration();
     const { openServer } = await import('./server-client.ts');
     return this.workOn(await openServer(server, this.signal));
   }

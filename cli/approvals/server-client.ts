@@ -1,37 +1,41 @@
 import type { ApprovalDetails } from '../../config/sdk/approval-details.ts';
-import type { SignalInput, SignalOptions, SignalResult } from '../../core/approval/decide.ts';
+import {
+  isDecisionRefusal,
+  type SignalInput,
+  type SignalOptions,
+  type SignalResult,
+} from '../../core/approval/decide.ts';
 import type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
-import type { Principal } from '../../core/approval/principal.ts';
 import { isRequestId } from '../../core/approval/request.ts';
-import { codes, type ErrorCode, errorMessage, SvcError } from '../../core/errors.ts';
+import { displayText } from '../../core/display/text.ts';
+import { codes, type ErrorCode, errorMessage, isSvcError, SvcError } from '../../core/errors.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
 import { addressProblem } from '../../core/url.ts';
 import { version } from '../../core/version.ts';
 import { readLogin } from '../people/logins.ts';
+import type { OidcLogin } from '../people/oidc-login.ts';
 import type { RequestSource } from './decide.ts';
+import { isDetails, isIdentity, isLogin, isPage, isResult, type ServerIdentity } from './server-answers.ts';
 
 const TIMEOUT_MS = 30_000;
-
-/** Whom a server knows the bearer of a token as. */
-export interface ServerIdentity {
-  readonly product: string;
-  readonly env: string;
-  readonly principal: Principal;
-  /** ISO 8601, UTC. Absent if the server does not know it. */
-  readonly expiresAt?: string;
-}
+const UNCHANGED = 'Nothing was changed.';
 
 /** Opens a server as the owner of SVC_TOKEN, or as who has logged in. Throws `usage`, `token_invalid` and `server_failed`. */
 export async function openServer(address: string, signal: AbortSignal): Promise<RequestSource> {
   const server = serverUrl(address);
-  const token = process.env.SVC_TOKEN ?? readLogin(server)?.token;
+  const own = process.env.SVC_TOKEN;
+  const token = own ?? readLogin(server)?.token;
   if (token === undefined) {
     throw new SvcError('token_invalid', `Nobody is logged in to ${server}.`, {
-      state: 'Nothing was changed.',
+      state: UNCHANGED,
       next: [`svc login ${server}    stores your token`, 'Or set SVC_TOKEN to your token.'],
     });
   }
-  const approvals = new ServerClient(server, token, signal);
+  const retry =
+    own === undefined
+      ? `svc login ${server}    stores another token`
+      : 'Correct SVC_TOKEN, or unset it to use the token of svc login.';
+  const approvals = new ServerClient(server, token, signal, retry);
   const { product, env } = await approvals.me();
   return { approvals, product, env };
 }
@@ -47,119 +51,158 @@ export function serverUrl(address: string): string {
   return new URL(address).href.replace(/\/+$/, '');
 }
 
+type Answer = Readonly<Record<string, unknown>>;
+
 /** The requests of a server: `svc approvals serve`, or a program with the handler. */
 export class ServerClient {
   readonly #server: string;
-  readonly #token: string;
+  readonly #token: string | undefined;
   readonly #signal: AbortSignal;
+  readonly #retry: string;
 
-  constructor(server: string, token: string, signal: AbortSignal) {
+  /** `retry`: what to do about a token that is not valid. Throws `usage` for a text that no token is. */
+  constructor(server: string, token: string | undefined, signal: AbortSignal, retry: string) {
+    if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
+      throw new SvcError('usage', 'The token is not one word of letters, digits and ASCII signs.', {
+        state: UNCHANGED,
+        next: [retry],
+      });
+    }
     this.#server = server;
     this.#token = token;
     this.#signal = signal;
+    this.#retry = retry;
   }
 
-  async me(): Promise<ServerIdentity> {
-    const found = await this.#send('GET', '/me');
-    if (isIdentity(found)) return found;
-    throw serverFailed(this.#server, 'Its answer is not that of a server for approvals.');
+  /** Where people sign in. Needs no token. */
+  async signIn(): Promise<OidcLogin | undefined> {
+    return (await this.#read('/login', isLogin)).oidc;
   }
 
-  async list(query: ListQuery = {}): Promise<ApprovalPage> {
+  me(): Promise<ServerIdentity> {
+    return this.#read('/me', isIdentity);
+  }
+
+  list(query: ListQuery = {}): Promise<ApprovalPage> {
     const fields = new URLSearchParams();
     for (const [key, value] of Object.entries(query)) {
       if (value !== undefined) fields.set(key, value instanceof Date ? value.toISOString() : String(value));
     }
-    return (await this.#send('GET', `/approvals?${fields}`)) as unknown as ApprovalPage;
+    return this.#read(`/approvals?${fields}`, isPage);
   }
 
   async get(requestId: string, { reveal = false }: { readonly reveal?: boolean } = {}): Promise<ApprovalDetails> {
     const path = pathOf(requestId);
-    const answer = await (reveal ? this.#send('POST', `${path}/reveal`, {}) : this.#send('GET', path));
-    return answer.request as ApprovalDetails;
+    const { request } = await (reveal
+      ? this.#send(`${path}/reveal`, {}, isDetails, 'The server may have recorded that you read it.')
+      : this.#read(path, isDetails));
+    return request;
   }
 
-  async signal<Name extends string>(
+  signal<Name extends string>(
     { signal, payload }: SignalInput<Name>,
     { override, reviewToken }: SignalOptions = {},
   ): Promise<SignalResult> {
     const { requestId, reason, modifiedParams } = payload;
     const decision = { approved: signal === 'approve', reason, modifiedParams, override, reviewToken };
-    return (await this.#send('POST', `${pathOf(requestId)}/decision`, decision)) as unknown as SignalResult;
+    const next = `svc approvals show ${requestId}    shows whether it was`;
+    return this.#send(`${pathOf(requestId)}/decision`, decision, isResult, 'The decision may have been stored.', [
+      next,
+    ]);
   }
 
-  async #send(method: 'GET' | 'POST', path: string, body?: object): Promise<Readonly<Record<string, unknown>>> {
-    const unknownState = method === 'POST' ? 'The server may have done it.' : undefined;
-    const response = await fetch(`${this.#server}/api/v1${path}`, {
-      method,
-      headers: {
-        accept: 'application/json',
-        authorization: `Bearer ${this.#token}`,
-        'user-agent': `svc/${version}`,
-        ...(body && { 'content-type': 'application/json' }),
-      },
-      ...(body && { body: JSON.stringify(body) }),
-      // The token is for this server only.
-      redirect: 'manual',
-      signal: AbortSignal.any([this.#signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    }).catch((error: unknown) => {
-      throw this.#interrupted() ?? serverFailed(this.#server, causeOf(error), unknownState);
-    });
-    const text = await response.text().catch((error: unknown) => {
-      throw this.#interrupted() ?? serverFailed(this.#server, causeOf(error), unknownState);
-    });
-    const answer = tryParseJson(text);
-    if (response.ok && isPlainObject(answer)) return answer;
-    throw this.#errorOf(response.status, isPlainObject(answer) ? answer : {}, unknownState);
+  #read<T extends Answer>(path: string, isExpected: (answer: Answer) => answer is T): Promise<T> {
+    return this.#exchange(path, { method: 'GET' }, isExpected, { state: UNCHANGED });
   }
 
-  #errorOf(status: number, answer: Readonly<Record<string, unknown>>, unknownState: string | undefined): SvcError {
-    const { error, message, ...details } = answer;
-    const code = isCode(error) && status < 500 ? error : undefined;
-    if (code === undefined || typeof message !== 'string') {
-      const why = typeof message === 'string' ? `${status}: ${message}` : whyOf(status);
-      return serverFailed(this.#server, why, status < 500 ? undefined : unknownState);
+  /** `state`: what the server may have done, if it does not say that it has not. */
+  #send<T extends Answer>(
+    path: string,
+    body: object,
+    isExpected: (answer: Answer) => answer is T,
+    state: string,
+    next: readonly string[] = [],
+  ): Promise<T> {
+    const headers = { 'content-type': 'application/json' };
+    return this.#exchange(path, { method: 'POST', body: JSON.stringify(body), headers }, isExpected, { state, next });
+  }
+
+  async #exchange<T extends Answer>(
+    path: string,
+    {
+      headers,
+      ...init
+    }: { readonly method: string; readonly body?: string; readonly headers?: Record<string, string> },
+    isExpected: (answer: Answer) => answer is T,
+    after: { readonly state: string; readonly next?: readonly string[] },
+  ): Promise<T> {
+    const fail = (why: string) => {
+      if (this.#signal.aborted) return new SvcError('interrupted', 'The command was interrupted.', after);
+      const check = `Check the URL, and that svc approvals serve runs there with approvals.server.`;
+      const next = [...(after.next ?? []), check];
+      return new SvcError('server_failed', `The server ${this.#server} gave no usable answer.`, {
+        ...after,
+        why,
+        next,
+      });
+    };
+    try {
+      const response = await fetch(`${this.#server}/api/v1${path}`, {
+        ...init,
+        headers: {
+          ...headers,
+          accept: 'application/json',
+          ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+          'user-agent': `svc/${version}`,
+        },
+        // The token is for this server only.
+        redirect: 'manual',
+        signal: AbortSignal.any([this.#signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      });
+      const parsed = tryParseJson(await response.text());
+      const answer = isPlainObject(parsed) ? parsed : {};
+      if (response.ok && isExpected(answer)) return answer;
+      throw (response.ok ? undefined : this.#refusal(answer)) ?? fail(whyOf(response, answer));
+    } catch (error) {
+      throw isSvcError(error) ? error : fail(causeOf(error));
     }
-    return new SvcError(code, message, {
-      state: 'Nothing was changed.',
-      next: code === 'token_invalid' ? [`svc login ${this.#server}    stores another token`] : [],
-      details,
-    });
   }
 
-  #interrupted(): SvcError | undefined {
-    return this.#signal.aborted ? new SvcError('interrupted', 'The command was interrupted.') : undefined;
+  /** What the server has refused; undefined for anything else, also for an error that is not one of decisions. */
+  #refusal({ error: code, message, ...details }: Answer): SvcError | undefined {
+    if (!isCode(code) || typeof message !== 'string') return undefined;
+    const next = code === 'token_invalid' ? [this.#retry] : [];
+    const refusal = new SvcError(code, displayText(message), { state: UNCHANGED, next, details });
+    if (code === 'access_refused') {
+      return refusal.with({ next: [`Ask who runs ${this.#server} to add you to the role of approvals.server.`] });
+    }
+    return code === 'value_invalid' || isDecisionRefusal(refusal) ? refusal : undefined;
   }
 }
 
 function pathOf(requestId: string): string {
   if (isRequestId(requestId)) return `/approvals/${requestId}`;
   throw new SvcError('approval_unknown', 'No request has this id.', {
+    state: UNCHANGED,
     next: ['svc approvals list    lists the waiting requests'],
     details: { requestId },
   });
 }
 
-function isIdentity(answer: object): answer is ServerIdentity {
-  const { product, env, principal } = answer as Partial<ServerIdentity>;
-  return typeof product === 'string' && typeof env === 'string' && typeof principal?.id === 'string';
-}
-
 const isCode = (value: unknown): value is ErrorCode => typeof value === 'string' && Object.hasOwn(codes, value);
 
-function whyOf(status: number): string {
+function whyOf({ status, headers }: Response, { message }: Answer): string {
+  if (status >= 200 && status < 300) return 'Its answer is not that of a server for approvals.';
   if (status >= 300 && status < 400) return `It answers with ${status}: redirects are not followed.`;
+  const after = headers.get('retry-after');
+  const pause = after !== null && /^\d{1,6}$/.test(after) ? ` Try again in ${after} s.` : '';
+  if (typeof message === 'string') return `${status}: ${displayText(message)}${pause}`;
   return status === 404
     ? 'It serves no approvals at this URL, or has no `approvals.server` in its configuration.'
-    : `It answers with ${status}.`;
+    : `It answers with ${status}.${pause}`;
 }
 
 /** The message of fetch is only "fetch failed". */
 function causeOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return errorMessage(cause ?? error);
-}
-
-function serverFailed(server: string, why: string, state = 'Nothing was changed.'): SvcError {
-  return new SvcError('server_failed', `The server ${server} gave no usable answer.`, { why, state });
+  return errorMessage((error instanceof Error ? error.cause : undefined) ?? error);
 }

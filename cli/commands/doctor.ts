@@ -113,13 +113,13 @@ function envCheck({ env, envFrom, protectedEnv, product }: Runtime): Check {
 async function checkApprovals({ config, database }: Runtime, add: (check: Check) => void): Promise<void> {
   const { approvals } = config;
   if (!approvals) return;
-  const { store, callbackBase, callbackKey: key, decisions } = approvals;
+  const { store, callbackBase, callbackKey: key, decisions, server } = approvals;
   await tryCheck(
     'approvals',
     async () => {
       if (store) database(store.database);
-      const setting = decisions ? 'approvals.decisions' : 'approvals.callbackBase';
-      if (key !== undefined || callbackBase !== undefined || decisions) requireCallbackKey(setting, config);
+      const setting = decisions ? 'approvals.decisions' : server ? 'approvals.server' : 'approvals.callbackBase';
+      if (key !== undefined || callbackBase !== undefined || decisions || server) requireCallbackKey(setting, config);
       const where = store ? `in the database ${store.database}` : 'in memory, lost when the process exits';
       add({
         name: 'approvals',

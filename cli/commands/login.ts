@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import { Command, Option } from 'clipanion';
 import { displayText } from '../../core/display/text.ts';
 import { SvcError } from '../../core/errors.ts';
-import { assertNoAgentDecides } from '../agent.ts';
+import { assertNoAgentLogsIn } from '../agent.ts';
 import { ServerClient, serverUrl } from '../approvals/server-client.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import { saveLogin } from '../people/logins.ts';
@@ -12,9 +12,10 @@ import { promptSecret } from '../prompt.ts';
 export default class Login extends SvcCommand {
   static override paths = [['login']];
   static override usage = Command.Usage({
-    description: 'Stores your token for a server, to decide requests there.',
+    description: 'Logs you in to a server, to decide requests there.',
     details:
-      'The server is approvals.callbackBase of a configuration with approvals.server. Prompts for a token of `svc people token create`, or reads it from stdin. ' +
+      'The server is approvals.callbackBase of a configuration with approvals.server. In a terminal, you sign in with the browser if the server has approvals.oidc; ' +
+      'otherwise it prompts for a token of `svc people token create`. Elsewhere it reads the token from stdin. ' +
       'After that, `svc approvals list`, `show`, `approve`, `reject` and `watch` work with --server, without a configuration and without the password of the database. ' +
       'The token is kept in a file that only you can read.',
     examples: [
@@ -24,17 +25,26 @@ export default class Login extends SvcCommand {
   });
 
   address = Option.String({ name: 'server' });
+  token = Option.Boolean('--token', false, { description: 'Prompts for a token, also where you could sign in.' });
 
   async run(): Promise<CommandResult> {
-    assertNoAgentDecides(undefined);
+    assertNoAgentLogsIn();
+    this.assertNoConfiguration();
     const server = serverUrl(this.address);
-    const token = await this.#token();
-    const { principal, product, env, expiresAt } = await new ServerClient(server, token, this.signal).me();
+    const token = isatty(0) ? await this.#signIn(server) : (await readAll(process.stdin)).trim();
+    if (token === '') {
+      throw new SvcError('usage', 'The token is missing.', {
+        state: 'Nothing was stored.',
+        next: ['svc people token create <id> --expires 90d    creates one, where the configuration is'],
+      });
+    }
+    const retry = `svc login ${server}    tries again`;
+    const { principal, product, env, expiresAt } = await new ServerClient(server, token, this.signal, retry).me();
     const file = saveLogin({ server, token });
     const groups = principal.groups.map((group) => displayText(group)).join(', ') || 'no groups';
     this.print(`Logged in to ${server} as ${displayText(principal.id)} (${groups})`);
     this.note(`It decides for ${displayText(product)} (${displayText(env)}).`);
-    if (expiresAt !== undefined) this.note(`The token ends at ${displayText(expiresAt)}.`);
+    if (expiresAt !== undefined) this.note(`The token ends at ${expiresAt}.`);
     this.note(`It is kept in ${file}.`);
     if (process.env.SVC_TOKEN !== undefined) this.note('SVC_TOKEN is set, and is used in place of it.');
     return {
@@ -43,15 +53,18 @@ export default class Login extends SvcCommand {
     };
   }
 
-  async #token(): Promise<string> {
-    const given = isatty(0)
-      ? await promptSecret(this, { message: 'Token:', flag: 'Pass the token on stdin.' })
-      : await readAll(process.stdin);
-    const token = given.trim();
-    if (token !== '' && !/\s/.test(token)) return token;
-    throw new SvcError('usage', token === '' ? 'The token is missing.' : 'The token contains a space.', {
-      state: 'Nothing was stored.',
-      next: ['svc people token create <id> --expires 90d    creates one, where the configuration is'],
-    });
+  /** An ID token from the browser, or a token that is typed. */
+  async #signIn(server: string): Promise<string> {
+    const oidc = this.token ? undefined : await new ServerClient(server, undefined, this.signal, '').signIn();
+    if (!oidc) {
+      return (await promptSecret(this, { message: 'Token:', flag: 'Pass the token on stdin.' })).trim();
+    }
+    const [{ oidcLogin }, { openBrowser }] = await Promise.all([
+      import('../people/oidc-login.ts'),
+      import('../people/open-browser.ts'),
+    ]);
+    const print = (line: string) => void this.context.stderr.write(`${line}\n`);
+    const { idToken } = await oidcLogin(oidc, { openBrowser, print, signal: this.signal });
+    return idToken;
   }
 }

@@ -6,14 +6,16 @@ import { removeLogin } from '../people/logins.ts';
 export default class Logout extends SvcCommand {
   static override paths = [['logout']];
   static override usage = Command.Usage({
-    description: 'Removes your stored token for a server.',
-    details: 'The token itself stays valid: `svc people token revoke` ends it, where the configuration is.',
+    description: 'Removes your login to a server.',
+    details:
+      'The token itself stays valid until it ends: `svc people token revoke` revokes one of the store, where the configuration is.',
     examples: [['Log out', 'svc logout https://approvals.acme.example']],
   });
 
   address = Option.String({ name: 'server' });
 
   async run(): Promise<CommandResult> {
+    this.assertNoConfiguration();
     const server = serverUrl(this.address);
     const removed = removeLogin(server);
     this.print(removed ? `Logged out of ${server}` : `Nobody was logged in to ${server}`);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { SvcError } from '../../core/errors.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
 
@@ -54,7 +54,9 @@ export function removeLogin(server: string): boolean {
 
 function folder(): string {
   const { XDG_CONFIG_HOME, APPDATA } = process.env;
-  const base = XDG_CONFIG_HOME || (process.platform === 'win32' && APPDATA) || join(homedir(), '.config');
+  // A relative one is to be ignored (XDG Base Directory Specification).
+  const given = XDG_CONFIG_HOME !== undefined && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : undefined;
+  const base = given || (process.platform === 'win32' && APPDATA) || join(homedir(), '.config');
   return join(base, 'svc', 'logins');
 }
 

@@ -9,7 +9,8 @@ const RETURN_PATH = '/signed-in';
 const HOST = '127.0.0.1';
 const TIMEOUT_MS = 300_000;
 
-interface LoginSettings {
+/** Where people sign in from the command line. */
+export interface OidcLogin {
   readonly issuer: string;
   /** A public client, with the redirect URI `http://127.0.0.1/signed-in` at any port. */
   readonly clientId: string;
@@ -33,7 +34,7 @@ interface Terminal {
  * `connection_failed` and `token_invalid`.
  */
 export async function oidcLogin(
-  settings: LoginSettings,
+  settings: OidcLogin,
   { openBrowser, print, signal, timeoutMs = TIMEOUT_MS }: Terminal,
   root = process.cwd(),
 ): Promise<SignedIn> {

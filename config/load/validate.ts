@@ -187,7 +187,17 @@ const scopes: Validator = (value, path, problems) => {
 };
 
 const oidc = object(
-  { issuer, clientId: text, clientSecret: optionalText, id: text, groups: text, algorithms, scopes, audience },
+  {
+    issuer,
+    clientId: text,
+    clientSecret: optionalText,
+    id: text,
+    groups: text,
+    algorithms,
+    scopes,
+    cliClientId: text,
+    audience,
+  },
   ['issuer', 'clientId'],
 );
 

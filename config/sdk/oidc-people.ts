@@ -1,7 +1,7 @@
 import type { OidcConfig } from '../define.ts';
 import { loadOidc, type OidcProvider } from '../load/builtin.ts';
 import { onceSuccessful } from './once-successful.ts';
-import { type PeopleSource, personOfClaims } from './people-source.ts';
+import { bearerOf, type PeopleSource, personOfClaims } from './people-source.ts';
 
 /** People who have signed in at the provider of `approvals.oidc`. */
 export interface OidcPeople extends PeopleSource {
@@ -9,9 +9,20 @@ export interface OidcPeople extends PeopleSource {
   provider(): Promise<OidcProvider>;
 }
 
+/** Where `svc login` signs people in; undefined without a public client. */
+export function commandLineLogin({ issuer, clientId, clientSecret, cliClientId, scopes, algorithms }: OidcConfig) {
+  const client = cliClientId ?? (clientSecret === undefined ? clientId : undefined);
+  return client === undefined ? undefined : { issuer, clientId: client, scopes, algorithms };
+}
+
 export function oidcPeople(config: OidcConfig, root: string): OidcPeople {
+  const { cliClientId, audience = [] } = config;
+  const clients = [
+    ...(cliClientId === undefined ? [] : [cliClientId]),
+    ...(typeof audience === 'string' ? [audience] : audience),
+  ];
   // Apart from the metadata: a provider that is down must not keep the callback from starting.
-  const open = onceSuccessful(async () => (await loadOidc()).openOidc(config, root));
+  const open = onceSuccessful(async () => (await loadOidc()).openOidc({ ...config, audience: clients }, root));
   const provider = onceSuccessful(async () => (await open())());
   return {
     open,
@@ -19,10 +30,4 @@ export function oidcPeople(config: OidcConfig, root: string): OidcPeople {
     tokenOf: (headers) => bearerOf(headers),
     verify: async (token) => personOfClaims(await (await provider()).verify(token), config, 'oidc'),
   };
-}
-
-/** What follows `Bearer`, whatever it is: what is not a token must not count as none. */
-function bearerOf(headers: Headers): string | undefined {
-  const [found, bearer = ''] = /^Bearer(?:\s+(.*))?$/i.exec(headers.get('authorization') ?? '') ?? [];
-  return found === undefined ? undefined : bearer;
 }

@@ -21,6 +21,15 @@ export interface PeopleSource {
   verify(token: string): Promise<Principal>;
 }
 
+/**
+ * What follows `Bearer`, whatever it is: what is not a token must not count as none. Any other authorization is for what is in
+ * front of this server.
+ */
+export function bearerOf(headers: Headers): string | undefined {
+  const [found, bearer = ''] = /^Bearer(?:\s+(.*))?$/i.exec(headers.get('authorization') ?? '') ?? [];
+  return found === undefined ? undefined : bearer;
+}
+
 /** One source of several: a token is of the first that says so. */
 export function firstOf([first, ...more]: readonly PeopleSource[]): PeopleSource | undefined {
   return first && more.reduce(either, first);

@@ -1,5 +1,5 @@
 import { effectiveParameters } from './approved-parameters.ts';
-import type { Principal } from './principal.ts';
+import { isVerified, type Principal } from './principal.ts';
 import type { ApprovalEvent } from './request.ts';
 import {
   authorityOf,
@@ -11,6 +11,7 @@ import {
   ruleAfter,
   type StoredRule,
   sharePerson,
+  whyExcluded,
   whyNoOverride,
   whyNoStanding,
   whyNotAllowed,
@@ -43,7 +44,11 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   if (why !== undefined) return { refused: 'decision_refused', why };
   const rule = ruleAt(row, decidedAt(row, now));
   if (verdict.override) return applyOverride(row, rule, verdict, now);
-  if (!rule) return { next: withDecision(row, verdict, now), isFinal: true };
+  if (!rule) {
+    const own = isVerified(verdict.principal) ? whyExcluded(rule, excludedBy(row), verdict.principal) : undefined;
+    if (own !== undefined) return { refused: 'decision_refused', why: own };
+    return { next: withDecision(row, verdict, now), isFinal: true };
+  }
   const { approved, reason } = verdict;
   const principal = withGroupsOf(rule, verdict.principal);
   const excluded = whyNotAllowed(rule, excludedBy(row), principal);

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { callDigest, callKey } from '../tool/call-digest.ts';
@@ -14,6 +15,8 @@ import type { ApprovalService, RequestRow } from './service.ts';
 import { withStandingRule } from './standing-rules.ts';
 import { withDenial } from './state.ts';
 import type { Subscription } from './watcher.ts';
+
+const SALT_BYTES = 16;
 
 /** A call whose parameters are valid. */
 export interface ValidatedCall {
@@ -187,7 +190,8 @@ function newRow(
   const { timeoutMs = input.timeoutMs } = rule ?? {};
   const timestamp = new Date(now).toISOString();
   const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;
-  const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, reason };
+  const salt = sensitive && randomBytes(SALT_BYTES).toString('base64url');
+  const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, salt, reason };
   const row = withOrigin({
     requestId,
     status: 'waiting',
@@ -205,6 +209,7 @@ function newRow(
       timeoutMs,
       validForMs,
       ...(sensitive && { sensitive }),
+      ...(salt !== undefined && { salt }),
       ...(groupId !== undefined && { groupId }),
       ...(toolCallId !== undefined && { toolCallId }),
       ...(requester !== undefined && { requester }),

@@ -74,6 +74,6 @@ export function originFields({ body, expiresAt, ...row }: ApprovalRow) {
 }
 
 /** What events change. Not the processes that wait, nor the signs of life of the one that runs the tool. */
-function stateOf({ status, body: { votes, decision, run, outcome } }: ApprovalRow): string {
-  return jsonDigest({ status, votes, decision, run, outcome });
+function stateOf({ status, body: { votes, decision, run, outcome, salt } }: ApprovalRow): string {
+  return jsonDigest({ status, votes, decision, run, outcome, salt });
 }

@@ -233,13 +233,17 @@ function whyNotOf(
 const UNVERIFIED = 'Its rule counts only people who were verified, and nobody verified who decides.';
 
 /** Why a person never counts, whatever roles they have. */
-function whyExcluded(rule: StoredRule, excluded: Excluded, principal: Principal): string | undefined {
+export function whyExcluded(
+  rule: StoredRule | undefined,
+  excluded: Excluded,
+  principal: Principal,
+): string | undefined {
   const id = foldedId(principal.id);
   if (id.startsWith('agent:') || id === foldedId(excluded.agentTag)) return 'An agent cannot decide.';
   if (excluded.requester !== undefined && id === foldedId(excluded.requester)) {
     return 'The person who made the request cannot decide it.';
   }
-  return isExcluded(rule.not, principal) ? 'Its rule excludes this person.' : undefined;
+  return isExcluded(rule?.not, principal) ? 'Its rule excludes this person.' : undefined;
 }
 
 /** The indexes of the roles that a person has, or the one in whose place they decide. Nobody knows those of an unverified one. */

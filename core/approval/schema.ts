@@ -37,6 +37,8 @@ export interface ApprovalBody {
   readonly validForMs?: number;
   /** Names of the parameters that deliveries mask. */
   readonly sensitive?: readonly string[];
+  /** As in `BoundCall`. Not for readers to whom parameters are masked. */
+  readonly salt?: string;
   readonly groupId?: string;
   readonly toolCallId?: string;
   /** The id of the person who made the request, if the program said. */

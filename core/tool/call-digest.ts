@@ -16,6 +16,8 @@ export interface BoundCall {
   readonly parameters: ToolParameters;
   /** Names of the parameters that are masked. */
   readonly sensitive?: readonly string[] | undefined;
+  /** Random, with sensitive parameters: without it, a digest would let readers try values until one fits. */
+  readonly salt?: string | undefined;
   readonly reason: string;
 }
 
@@ -33,8 +35,8 @@ export function callDigest(call: BoundCall): string {
 
 /** What the digest covers, and nothing else. */
 export function boundCall(call: BoundCall): BoundCall {
-  const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason } = call;
-  return { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, reason };
+  const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, salt, reason } = call;
+  return { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, salt, reason };
 }
 
 const SHORT_LENGTH = 8;

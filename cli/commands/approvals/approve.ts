@@ -46,7 +46,8 @@ export default class ApprovalsApprove extends RequestsCommand {
       'Proof that the request was shown: the reviewToken from `show --json`, with --reveal if a parameter is masked.',
   });
   override = Option.Boolean('--override', false, {
-    description: 'Decides alone, in place of the votes of the rule, if it allows that. Needs SVC_TOKEN and --reason.',
+    description:
+      'Decides alone, in place of the votes of the rule, if it allows that. Needs --reason, and SVC_TOKEN or a login.',
   });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 

@@ -42,7 +42,9 @@ export default class ApprovalsList extends RequestsCommand {
     const isNarrow = [this.status, this.agent, this.execution, this.cursor].some((word) => word !== undefined);
     const now = new Date();
     const width = columnsOf(this.context.stdout) ?? Number.POSITIVE_INFINITY;
-    for (const record of page.records) for (const line of listLines(record, now, width)) this.print(line);
+    for (const record of page.records) {
+      for (const line of listLines(record, now, width)) this.print(this.complete(line));
+    }
     if (page.records.length === 0) this.note(isNarrow ? 'No requests found.' : 'No requests are waiting.');
     if (page.cursor !== undefined) this.note(`More requests: --cursor ${page.cursor}`);
     return { data: { ...page } };

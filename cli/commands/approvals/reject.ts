@@ -25,7 +25,8 @@ export default class ApprovalsReject extends RequestsCommand {
     description: 'For sensitive parameters, without a terminal: the reviewToken from `show --reveal --json`.',
   });
   override = Option.Boolean('--override', false, {
-    description: 'Decides alone, in place of the votes of the rule, if it allows that. Needs SVC_TOKEN and --reason.',
+    description:
+      'Decides alone, in place of the votes of the rule, if it allows that. Needs --reason, and SVC_TOKEN or a login.',
   });
   yes = Option.Boolean('--yes', false, { description: 'Skips the confirmation.' });
 

@@ -57,6 +57,11 @@ function decisionOf<T extends Decision>(request: Request, body: Uint8Array, shap
   return value as T;
 }
 
+/** Throws an `HttpError` for anything but `{}`. */
+export function assertEmpty(body: Uint8Array): void {
+  if (shapeProblems(parseDecision(body), { properties: {} }).length > 0) throw invalidDecision('The body is not {}.');
+}
+
 /** The fields of a form. Throws if one occurs twice, or if a byte is not UTF-8: `URLSearchParams` would replace it. */
 export function parseForm(body: Uint8Array): URLSearchParams {
   const text = decodeUtf8(body);

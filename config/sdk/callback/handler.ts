@@ -8,7 +8,8 @@ import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } 
 import { shortDigest } from '../../../core/tool/call-digest.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
-import type { PeopleSource } from '../people-source.ts';
+import { commandLineLogin } from '../oidc-people.ts';
+import { bearerOf, type PeopleSource } from '../people-source.ts';
 import {
   type Decision,
   jsonDecision,
@@ -37,6 +38,8 @@ export interface CallbackContext {
   readonly signIn?: SignIn | undefined;
   /** Who may list and decide all requests: the members of the role of `approvals.server`. */
   readonly members?: readonly string[] | undefined;
+  /** Where those people sign in for a token. */
+  readonly login?: object | undefined;
 }
 
 /** @experimental */
@@ -67,7 +70,7 @@ export function callbackHandler(
         return await context.signIn.complete(request, (requestId) => throttle(perRequest, requestId));
       }
       const decider = () => deciderOf(context, request, peerOf?.(request));
-      if (people) return await people(request, decider);
+      if (people) return await people(request);
       return await respond(context, request, decider, { perRequest, unauthorized });
     } catch (error) {
       return people ? responseTo(toHttpError(error), false) : errorResponse(request, error);
@@ -130,7 +133,7 @@ async function respond(
  * of the proxy names. Any other authorization is for what is in front of this server.
  */
 function deciderOf({ people }: CallbackContext, { headers }: Request, peer: string | undefined): SignalOptions {
-  const [, bearer = ''] = /^Bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
+  const bearer = bearerOf(headers) ?? '';
   const token = isPersonToken(bearer) ? bearer : people?.tokenOf(headers, peer);
   return { actor: ACTOR, ...(token !== undefined && { token }) };
 }
@@ -184,7 +187,8 @@ function isForm(request: Request): boolean {
 
 function responseTo({ status, error, message, details, headers }: HttpError, wantsPage: boolean): Response {
   if (wantsPage) return htmlResponse(status, messagePage('Approval', message), { ...PAGE_HEADERS, ...headers });
-  return jsonResponse(status, { error, message, ...details }, headers);
+  const challenge = status === 401 ? { 'www-authenticate': 'Bearer' } : {};
+  return jsonResponse(status, { error, message, ...details }, { ...challenge, ...headers });
 }
 
 function page(status: number, text: string): Response {
@@ -200,8 +204,9 @@ export async function openCallback(
   const { service, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
   const { product, env } = owner;
-  const { callbackBase: base, server, roles } = runtime.config.approvals ?? {};
+  const { callbackBase: base, server, roles, oidc: provider } = runtime.config.approvals ?? {};
   const members = server && roles?.[server.role];
+  const login = provider && commandLineLogin(provider);
   const signIn = oidc && base !== undefined ? new SignIn({ oidc, product, env, base, key }) : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, signIn, members }, options);
+  return callbackHandler({ approvals: service, product, env, key, people, signIn, members, login }, options);
 }

@@ -24,9 +24,13 @@ export const NOT_ALLOWED: HttpError = {
   headers: { allow: 'GET, HEAD, POST' },
 };
 
-/** Counts a call. Throws an `HttpError` beyond the limit. */
-export function throttle(limit: RateLimit, key: string): void {
-  const seconds = limit.secondsToWait(key);
+export function notAllowed(method: 'GET' | 'POST'): HttpError {
+  return { status: 405, error: 'method_not_allowed', message: `Use ${method}.`, headers: { allow: method } };
+}
+
+/** Counts a call, unless it is to look only. Throws an `HttpError` beyond the limit. */
+export function throttle(limit: RateLimit, key: string, look?: 'only look'): void {
+  const seconds = limit.secondsToWait(key, look ? 0 : 1);
   if (seconds === 0) return;
   const tooMany: HttpError = {
     status: 429,

@@ -11,19 +11,19 @@ export class RateLimit {
     this.#maxPerMinute = maxPerMinute;
   }
 
-  /** Counts a call. Returns 0 if it is allowed, otherwise the seconds until the next one is. */
-  secondsToWait(key: string): number {
+  /** Counts calls. Returns 0 if they are allowed, otherwise the seconds until the next one is. */
+  secondsToWait(key: string, calls = 1): number {
     const now = performance.now();
     const window = this.#windows.get(key);
     if (!window || now - window.since >= WINDOW_MS) {
       this.#windows.delete(key);
-      this.#windows.set(key, { since: now, count: 1 });
+      this.#windows.set(key, { since: now, count: calls });
       const [oldest] = this.#windows.keys();
       if (this.#windows.size > MAX_KEYS && oldest !== undefined) this.#windows.delete(oldest);
       return 0;
     }
-    window.count += 1;
-    return window.count <= this.#maxPerMinute ? 0 : Math.ceil((window.since + WINDOW_MS - now) / 1000);
+    window.count += calls;
+    return window.count - calls < this.#maxPerMinute ? 0 : Math.ceil((window.since + WINDOW_MS - now) / 1000);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { decide, type SignalOptions } from '../../../core/approval/decide.ts';
+import { decide } from '../../../core/approval/decide.ts';
 import { type ListQuery, listApprovals } from '../../../core/approval/list-approvals.ts';
 import { isPersonToken } from '../../../core/approval/person-tokens.ts';
 import type { Principal } from '../../../core/approval/principal.ts';
@@ -8,14 +8,16 @@ import { isListed } from '../../../core/approval/rule.ts';
 import type { ApprovalService } from '../../../core/approval/service.ts';
 import { describeError, isSvcError } from '../../../core/errors.ts';
 import { approvalDetails } from '../approval-details.ts';
-import { assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
-import { NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { bearerOf } from '../people-source.ts';
+import { assertEmpty, assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
+import { NOT_FOUND, notAllowed, throttle, UNAUTHORIZED } from './http-errors.ts';
 import { RateLimit } from './limits.ts';
 import { type HttpError, jsonResponse } from './response.ts';
 
 /*
  * For the people of the role of `approvals.server`, with a token that proves who they are:
  *
+ *   GET  {callbackBase}/api/v1/login                            how to sign in; without a token
  *   GET  {callbackBase}/api/v1/me                               the person, the product and the environment
  *   GET  {callbackBase}/api/v1/approvals                        a page of requests; the query is a `ListQuery`
  *   GET  {callbackBase}/api/v1/approvals/<requestId>            a request, with sensitive parameters masked
@@ -23,11 +25,11 @@ import { type HttpError, jsonResponse } from './response.ts';
  *   POST {callbackBase}/api/v1/approvals/<requestId>/decision   decides, with a body like that of the callback
  */
 
-const ROUTE = /\/api\/v1\/(?:(me)|approvals(?:\/([^/]+)(?:\/(reveal|decision))?)?)\/?$/;
-/** Per minute: for each person, and for all calls with a token that has not been verified before. */
+const ROUTE = /\/api\/v1\/(?:(me|login)|approvals(?:\/([^/]+)(?:\/(reveal|decision))?)?)\/?$/;
+/** Per minute: for each person, and for all tokens that are not valid. */
 const MAX_PER_PERSON = 600;
-const MAX_UNKNOWN = 600;
-/** Hashes of tokens that were valid, so that others cannot use up the limit of those who have one. */
+const MAX_INVALID = 6_000;
+/** Hashes of tokens that were valid, so that others cannot keep out those who have one. */
 const MAX_KNOWN = 10_000;
 
 const REFUSED: HttpError = {
@@ -40,6 +42,8 @@ interface ServedStore {
   readonly approvals: ApprovalService;
   readonly product: string;
   readonly env: string;
+  /** Where people sign in for a token. */
+  readonly login?: object | undefined;
 }
 
 /** Whether the URL is one of the API, and not that of a single request with its own token. */
@@ -47,25 +51,33 @@ export const isPeopleRoute = ({ url }: Request): boolean => ROUTE.test(new URL(u
 
 /** Answers the people of the role whose members these are. Throws an `HttpError`, or what `decide` throws. */
 export function peopleApi(
-  { approvals, product, env }: ServedStore,
+  { approvals, product, env, login }: ServedStore,
   members: readonly string[],
-): (request: Request, caller: () => SignalOptions) => Promise<Response> {
+): (request: Request) => Promise<Response> {
   const perPerson = new RateLimit(MAX_PER_PERSON);
-  const unknown = new RateLimit(MAX_UNKNOWN);
+  const invalid = new RateLimit(MAX_INVALID);
   const known = new Set<string>();
 
-  async function authenticate(token: string): Promise<Principal> {
+  async function authenticate(token: string): Promise<{ readonly principal: Principal; readonly expiresAt?: Date }> {
     const hash = createHash('sha256').update(token).digest('base64url');
-    if (!known.has(hash)) throttle(unknown, '');
-    const principal = await approvals.verifyToken(token).catch((error: unknown) => {
-      known.delete(hash);
+    if (!known.has(hash)) throttle(invalid, '', 'only look');
+    try {
+      const { personTokens } = approvals;
+      const found = isPersonToken(token)
+        ? await personTokens.find(token)
+        : { principal: await approvals.verifyToken(token) };
+      if (known.size >= MAX_KNOWN) known.clear();
+      known.add(hash);
+      throttle(perPerson, found.principal.id);
+      if (!isListed(members, found.principal)) throw REFUSED;
+      return found;
+    } catch (error) {
+      if (isSvcError(error) && error.code === 'token_invalid') {
+        known.delete(hash);
+        throttle(invalid, '');
+      }
       throw error;
-    });
-    if (known.size >= MAX_KNOWN) known.clear();
-    known.add(hash);
-    throttle(perPerson, principal.id);
-    if (!isListed(members, principal)) throw REFUSED;
-    return principal;
+    }
   }
 
   const listed = (fields: URLSearchParams) =>
@@ -73,16 +85,18 @@ export function peopleApi(
       throw isSvcError(error) && error.code === 'value_invalid' ? invalidQuery(describeError(error)) : error;
     });
 
-  return async (request, caller) => {
+  return async (request) => {
     const url = new URL(request.url);
-    const [, me, requestId, action] = ROUTE.exec(url.pathname) ?? [];
-    if (request.method !== (action === undefined ? 'GET' : 'POST')) throw NOT_ALLOWED;
-    const { token } = caller();
+    const [, own, requestId, action] = ROUTE.exec(url.pathname) ?? [];
+    const method = action === undefined ? 'GET' : 'POST';
+    if (request.method !== method) throw notAllowed(method);
+    if (own === 'login') return jsonResponse(200, { oidc: login });
+    // Not the header of a proxy, nor the cookie of a page: a login alone decides nothing.
+    const token = bearerOf(request.headers);
     if (token === undefined) throw UNAUTHORIZED;
     if (action !== undefined) assertJson(request);
-    const principal = await authenticate(token);
-    if (me !== undefined) {
-      const { expiresAt } = isPersonToken(token) ? await approvals.personTokens.find(token) : {};
+    const { principal, expiresAt } = await authenticate(token);
+    if (own === 'me') {
       return jsonResponse(200, { product, env, principal, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) });
     }
     if (requestId === undefined) return jsonResponse(200, await listed(url.searchParams));
@@ -91,6 +105,7 @@ export function peopleApi(
     const body = await readDecisionBody(request);
     const from = 'approvals server';
     if (action === 'reveal') {
+      assertEmpty(body);
       return jsonResponse(200, { request: await approvalDetails(approvals, requestId, { reveal: true, token, from }) });
     }
     const { reviewToken, ...decision } = reviewedDecision(request, body);
@@ -101,6 +116,7 @@ export function peopleApi(
   };
 }
 
+const ISO = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/;
 const isText = (key: string): boolean => ['status', 'agentTag', 'executionId', 'cursor'].includes(key);
 
 /** The query of a list. What is not valid is left to `listApprovals`, but for a name that is unknown or occurs twice. */
@@ -109,8 +125,8 @@ function listQuery(fields: URLSearchParams): ListQuery {
   for (const [key, value] of fields) {
     if (Object.hasOwn(query, key)) throw invalidQuery(`The query has "${key}" twice.`);
     if (isText(key)) query[key] = value;
-    else if (key === 'since' || key === 'before') query[key] = new Date(value);
-    else if (key === 'limit') query[key] = Number(value);
+    else if (key === 'since' || key === 'before') query[key] = ISO.test(value) ? new Date(value) : value;
+    else if (key === 'limit') query[key] = /^\d+$/.test(value) ? Number(value) : value;
     else if (key === 'newestFirst') query[key] = value === 'true' || (value !== 'false' && value);
     else throw invalidQuery(`The query has "${key}", which is not known.`);
   }
