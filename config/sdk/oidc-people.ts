@@ -1,3 +1,4 @@
+import { isPersonToken } from '../../core/approval/person-tokens.ts';
 import type { OidcConfig } from '../define.ts';
 import { loadOidc, type OidcProvider } from '../load/builtin.ts';
 import { onceSuccessful } from './once-successful.ts';

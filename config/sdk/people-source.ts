@@ -21,10 +21,7 @@ export interface PeopleSource {
   verify(token: string): Promise<Principal>;
 }
 
-/**
- * What follows `Bearer`, whatever it is: what is not a token must not count as none. Any other authorization is for what is in
- * front of this server.
- */
+/** What follows `Bearer`, whatever it is: what is not a token must not count as none. Undefined for another authorization. */
 export function bearerOf(headers: Headers): string | undefined {
   const [found, bearer = ''] = /^Bearer(?:\s+(.*))?$/i.exec(headers.get('authorization') ?? '') ?? [];
   return found === undefined ? undefined : bearer;
