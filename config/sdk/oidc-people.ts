@@ -1,4 +1,3 @@
-import { isPersonToken } from '../../core/approval/person-tokens.ts';
 import type { OidcConfig } from '../define.ts';
 import { loadOidc, type OidcProvider } from '../load/builtin.ts';
 import { onceSuccessful } from './once-successful.ts';
