@@ -256,34 +256,58 @@ test(
 );
 
 test(
-  'watch prints what is requested and decided on a server',
+  'watch prints what is requested and decided on a server, also after it was down for a while',
   () =>
     withServer(async ({ server, root, env, tokenOf, refund, svc }) => {
       const SVC_TOKEN = await tokenOf('ann', 'finance');
-      const watching = startCli(['approvals', 'watch', '--server', server, '--json'], root, [], { ...env, SVC_TOKEN });
-      const { request, outcome } = await refund();
-      const { requestId } = request;
-      await waitUntil(() => watching.stdout().includes('"event":"requested"'), 'the request was not printed');
-      await svc.approvals.signal({ signal: 'reject', payload: { requestId } });
-      assert.equal((await outcome).status, 'rejected');
-      await waitUntil(() => watching.stdout().includes('"event":"decided"'), 'the decision was not printed');
-      watching.child.kill('SIGTERM');
-      await watching.ended;
-      const events = watching
-        .stdout()
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line));
-      assert.deepEqual(
-        events.map(({ event, request: { requestId: id } }) => [event, id]),
-        [
-          ['requested', requestId],
-          ['decided', requestId],
-        ],
-      );
+      let isDown = false;
+      const between = await forwarding(server, (answer) => (isDown ? 'down' : answer));
+      const args = ['approvals', 'watch', '--server', between.url, '--json'];
+      const watching = startCli(args, root, [], { ...env, SVC_TOKEN });
+      try {
+        const { request, outcome } = await refund();
+        const { requestId } = request;
+        await waitUntil(() => watching.stdout().includes('"event":"requested"'), 'the request was not printed');
+        isDown = true;
+        await watching.untilStderr('Trying again until it does.');
+        await svc.approvals.signal({ signal: 'reject', payload: { requestId } });
+        assert.equal((await outcome).status, 'rejected');
+        isDown = false;
+        await waitUntil(() => watching.stdout().includes('"event":"decided"'), 'the decision was not printed');
+        watching.child.kill('SIGTERM');
+        assert.equal((await watching.ended).status, 0);
+        const events = watching
+          .stdout()
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line));
+        assert.deepEqual(
+          events.map(({ event, request: { requestId: id } }) => [event, id]),
+          [
+            ['requested', requestId],
+            ['decided', requestId],
+          ],
+        );
+      } finally {
+        watching.child.kill('SIGKILL');
+        await between.close();
+      }
     }),
   LONG,
 );
+
+/** A server that forwards calls to another one, and changes its answers: a text is the whole body. */
+function forwarding(server: string, change: Change) {
+  return listen(async (incoming, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const headers = { authorization: String(incoming.headers.authorization), 'content-type': 'application/json' };
+    const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
+    const answered = await fetch(`${server}${incoming.url}`, { method: incoming.method ?? 'GET', headers, ...body });
+    const answer = change((await answered.json()) as Record<string, unknown>);
+    response.writeHead(answered.status).end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+  });
+}
 
 async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void) {
   const server = createServer(handle).listen(0, '127.0.0.1');
@@ -308,19 +332,7 @@ test(
       const { requestId } = request;
       const { reviewToken = '' } = await svc.approvals.get(requestId);
       let change: Change = (answer) => answer;
-      const altered = await listen(async (incoming, response) => {
-        const chunks: Buffer[] = [];
-        for await (const chunk of incoming) chunks.push(chunk as Buffer);
-        const headers = { authorization: String(incoming.headers.authorization), 'content-type': 'application/json' };
-        const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
-        const answered = await fetch(`${server}${incoming.url}`, {
-          method: incoming.method ?? 'GET',
-          headers,
-          ...body,
-        });
-        const answer = change((await answered.json()) as Record<string, unknown>);
-        response.writeHead(answered.status).end(typeof answer === 'string' ? answer : JSON.stringify(answer));
-      });
+      const altered = await forwarding(server, (answer) => change(answer));
       try {
         const ESCAPE = '\x1b[2Jx';
         const show = ['approvals', 'show', requestId, '--server', altered.url];

@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { ApprovalsConfig } from '../config/define.ts';
+import { jsonDigest } from '../core/json.ts';
 import { callDigest } from '../core/tool/call-digest.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -333,6 +334,9 @@ test('digests of a request with sensitive parameters do not let readers find the
     const guessed = callDigest({ ...bound, parameters: whole.parameters });
     assert.notEqual(guessed, reviewToken);
     assert.ok(!guessed.startsWith(masked.digest) && reviewToken?.startsWith(masked.digest));
+    const [, revealed] = whole.events;
+    assert.equal(revealed?.type, 'revealed');
+    assert.notEqual(revealed?.state, jsonDigest({ status: 'waiting', run: 'none' }));
     const shown = JSON.stringify([masked, whole, (await call('GET', '/approvals', { token })).body]);
     assert.ok(!shown.includes('salt'));
   }));
