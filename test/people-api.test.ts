@@ -291,6 +291,9 @@ test('only JSON, only the method of the route, only ids, no unknown field, no fi
     });
     const invalid: [number, string] = [400, 'decision_invalid'];
     await refused(invalid, 'POST', `${at}/reveal`, { body: '', type: 'application/x-www-form-urlencoded' });
+    await refused(invalid, 'POST', `${at}/reveal`, { body: '{}', type: 'text/plain' });
+    await refused(invalid, 'POST', `${at}/reveal`, { body: { all: true } });
+    await refused(invalid, 'POST', `${at}/reveal`, { body: 'garbage' });
     await refused(invalid, 'POST', `${at}/decision`, { body: 'approved=true', type: 'text/plain' });
     await refused(invalid, 'POST', `${at}/decision`, { body: '{"approved":false,"approved":true}' });
     await refused(invalid, 'POST', `${at}/decision`, { body: { approved: 'true' } });
