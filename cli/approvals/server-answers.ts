@@ -25,7 +25,7 @@ export interface ServerIdentity {
 type Fields = Readonly<Record<string, unknown>>;
 
 const MACHINE_TEXTS = new Set(
-  'requestId executionId status cause run timestamp timeout decidedAt validUntil unattendedSince expiresAt standing digest reviewToken toolDigest type at prev was state'.split(
+  'requestId status cause run timestamp timeout decidedAt validUntil unattendedSince expiresAt standing digest reviewToken toolDigest type at prev was state'.split(
     ' ',
   ),
 );
