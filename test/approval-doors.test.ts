@@ -84,14 +84,7 @@ async function withDoors(body: (doors: Doors) => Promise<void>): Promise<void> {
         shop,
         personal,
         doors: { ...personal, ...(broker && { broker }), ...(page && { 'the page': page }) },
-        async create(requester = 'req', amount = 20) {
-          const call = { tool: 'refund', parameters: { orderId: '1', amount }, requester };
-          return new Promise((resolve, reject) => {
-            const onRequested = (request: ApprovalRequest) => resolve({ request, outcome });
-            const outcome = gate.gate.run(call, { onRequested });
-            outcome.catch(reject);
-          });
-        },
+        create: (requester = 'req', amount = 20) => gate.refund({ orderId: '1', amount }, requester),
       });
       await stop?.();
     });

@@ -6,7 +6,7 @@ import { approvalHandler } from '../config/sdk/index.ts';
 import { Browser, CLI_CLIENT, CLIENT, type RealProvider, startFakeIssuer, startProvider } from './kit/oidc.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
-import { callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { approveByCallback, callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 
 // ID tokens of a real provider, and forged ones, on the callback and with a signal. The sign-in on the page of a request is in
 // approval-sign-in.test.ts. Forged tokens are made by hand, not by the library that verifies them.
@@ -68,13 +68,8 @@ async function withOidc(
           ),
         async decide(bearer, more) {
           const { request } = await gate.refund();
-          const headers = { 'content-type': 'application/json', authorization: `Bearer ${bearer}`, ...more };
-          const url = await callbackUrlOf(gate.svc, request);
-          const response = await handler(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));
-          const { status, deciders } = await gate.svc.approvals.get(request.requestId);
-          assert.equal(status, response.status === 200 ? 'approved' : 'waiting');
-          if (response.status === 200) return [200, deciders];
-          return [response.status, ((await response.json()) as { error: string }).error];
+          const headers = { authorization: `Bearer ${bearer}`, ...more };
+          return approveByCallback(gate.svc, handler, request, headers);
         },
       });
     });

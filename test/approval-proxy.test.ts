@@ -9,7 +9,7 @@ import { approvalHandler } from '../config/sdk/index.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
-import { callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { approveByCallback, callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 // People whom a proxy has authenticated: a signed header with its keys, issuer and audience. Tokens are made by hand here, not
@@ -91,16 +91,10 @@ async function withProxy(
         async decide(token, authorization) {
           const { request } = await gate.refund();
           const headers = {
-            'content-type': 'application/json',
             ...(token !== undefined && { [HEADER]: token }),
             ...(authorization !== undefined && { authorization }),
           };
-          const url = await callbackUrlOf(gate.svc, request);
-          const response = await handler(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));
-          const { status, deciders } = await gate.svc.approvals.get(request.requestId);
-          assert.equal(status, response.status === 200 ? 'approved' : 'waiting');
-          if (response.status === 200) return [200, deciders];
-          return [response.status, ((await response.json()) as { error: string }).error];
+          return approveByCallback(gate.svc, handler, request, headers);
         },
       });
     });

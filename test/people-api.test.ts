@@ -195,14 +195,9 @@ test('without approvals.server there is no API, and the role must exist', async 
 
 test('the rules of a request bind here too', () =>
   withApi(
-    async ({ call, tokenOf, gate, refunds, svc }) => {
-      let onId: (requestId: string) => void = () => undefined;
-      const requested = new Promise<string>((resolve) => {
-        onId = resolve;
-      });
-      const call1 = { tool: 'refund', parameters: { orderId: '1', amount: 20 }, requester: 'ann' };
-      const outcome = gate.run(call1, { onRequested: ({ requestId }) => onId(requestId) });
-      const requestId = await requested;
+    async ({ call, tokenOf, refund, refunds, svc }) => {
+      const { request, outcome } = await refund({ orderId: '1', amount: 20 }, 'ann');
+      const { requestId } = request;
       const decide = async (token: string, body: object) =>
         call('POST', `/approvals/${requestId}/decision`, { token, body });
       const requester = await decide(await tokenOf('Ann', 'finance'), { approved: true });
@@ -356,14 +351,9 @@ test('a login of a proxy alone reads and decides nothing here', async () => {
 });
 
 test('without a rule too, nobody who was verified decides their own request, and no agent', () =>
-  withApi(async ({ tokenOf, gate, svc }) => {
-    let onId: (requestId: string) => void = () => undefined;
-    const requested = new Promise<string>((resolve) => {
-      onId = resolve;
-    });
-    const own = { tool: 'refund', parameters: { orderId: '1', amount: 20 }, requester: 'Ann' };
-    const outcome = gate.run(own, { onRequested: ({ requestId }) => onId(requestId) });
-    const signal = { signal: 'approve', payload: { requestId: await requested } } as const;
+  withApi(async ({ tokenOf, refund, svc }) => {
+    const { request, outcome } = await refund({ orderId: '1', amount: 20 }, 'Ann');
+    const signal = { signal: 'approve', payload: { requestId: request.requestId } } as const;
     for (const id of ['ann', 'agent:x', 'payouts']) {
       const token = await tokenOf(id, 'finance');
       await expectError(svc.approvals.signal(signal, { token }), 'decision_refused');

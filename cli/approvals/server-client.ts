@@ -1,4 +1,4 @@
-import type { ApprovalDetails } from '../../config/sdk/approval-details.ts';
+import { type ApprovalDetails, unknownRequestError } from '../../config/sdk/approval-details.ts';
 import {
   isDecisionRefusal,
   type SignalInput,
@@ -138,7 +138,7 @@ export class ServerClient {
   ): Promise<T> {
     const fail = (why: string) => {
       if (this.#signal.aborted) return new SvcError('interrupted', 'The command was interrupted.', after);
-      const check = `Check the URL, and that svc approvals serve runs there with approvals.server.`;
+      const check = 'Check the URL, and that svc approvals serve runs there with approvals.server.';
       const next = [...(after.next ?? []), check];
       return new SvcError('server_failed', `The server ${this.#server} gave no usable answer.`, {
         ...after,
@@ -182,11 +182,7 @@ export class ServerClient {
 
 function pathOf(requestId: string): string {
   if (isRequestId(requestId)) return `/approvals/${requestId}`;
-  throw new SvcError('approval_unknown', 'No request has this id.', {
-    state: UNCHANGED,
-    next: ['svc approvals list    lists the waiting requests'],
-    details: { requestId },
-  });
+  throw unknownRequestError(requestId);
 }
 
 const isCode = (value: unknown): value is ErrorCode => typeof value === 'string' && Object.hasOwn(codes, value);

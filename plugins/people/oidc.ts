@@ -25,7 +25,8 @@ interface OidcSettings {
   readonly clientSecret?: string | undefined;
   readonly algorithms?: readonly string[] | undefined;
   readonly scopes?: readonly string[] | undefined;
-  readonly audience?: string | readonly string[] | undefined;
+  /** Other clients whose ID tokens are accepted. */
+  readonly audience?: readonly string[] | undefined;
 }
 
 /** What the browser's answer is compared with. Keep it secret, for this browser only. */
@@ -60,7 +61,7 @@ export async function openOidc(settings: OidcSettings, root: string): Promise<()
     const config = await discover(client, settings);
     const { issuer, jwks_uri: jwks = '' } = config.serverMetadata();
     const { clientId, audience = [], algorithms = DEFAULT_ALGORITHMS } = settings;
-    const clients = [clientId, ...(typeof audience === 'string' ? [audience] : audience)];
+    const clients = [clientId, ...audience];
     const verified = verifierOf({ jwks, issuer, audience: clients, algorithms }, PROVIDER);
     const verify = async (idToken: string) => {
       const { claims, type } = await verified(idToken);

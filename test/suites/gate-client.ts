@@ -1,3 +1,4 @@
+import * as assert from 'node:assert/strict';
 import type { ApprovalsConfig, Config } from '../../config/define.ts';
 import type { Gate } from '../../config/sdk/gate.ts';
 import { Svc } from '../../config/sdk/index.ts';
@@ -15,6 +16,7 @@ export interface GateUnderTest {
   /** Starts a call that waits for approval. Returns its request and the promise of its outcome. */
   refund(
     parameters?: object,
+    requester?: string,
   ): Promise<{ readonly request: ApprovalRequest; readonly outcome: Promise<{ status: string; result: unknown }> }>;
 }
 
@@ -23,6 +25,22 @@ export async function callbackUrlOf(svc: Svc, { requestId, timeout }: ApprovalRe
   const { reviewToken: digest = '' } = await svc.approvals.get(requestId, { reveal: true, actor: 'the test' });
   const token = callbackToken(CALLBACK_KEY, { product: 'shop', env: 'dev', requestId, digest, timeout });
   return `https://shop.example/svc/approvals/${requestId}/respond?token=${token}`;
+}
+
+/** Approves by the callback, as JSON. Returns the status with who decided it, or with the code of the error. */
+export async function approveByCallback(
+  svc: Svc,
+  handler: (request: Request) => Promise<Response>,
+  request: ApprovalRequest,
+  more: Readonly<Record<string, string>>,
+): Promise<[status: number, result: unknown]> {
+  const headers = { 'content-type': 'application/json', ...more };
+  const url = await callbackUrlOf(svc, request);
+  const response = await handler(new Request(url, { method: 'POST', headers, body: '{"approved":true}' }));
+  const { status, deciders } = await svc.approvals.get(request.requestId);
+  assert.equal(status, response.status === 200 ? 'approved' : 'waiting');
+  if (response.status === 200) return [200, deciders];
+  return [response.status, ((await response.json()) as { error: string }).error];
 }
 
 interface Setup {
@@ -70,12 +88,12 @@ export async function withGate(
       svc,
       gate,
       refunds,
-      async refund(parameters = { orderId: '1234', amount: 20 }) {
+      async refund(parameters = { orderId: '1234', amount: 20 }, requester = undefined) {
         let onRequested: (request: ApprovalRequest) => void = () => {};
         const requested = new Promise<ApprovalRequest>((resolve) => {
           onRequested = resolve;
         });
-        const outcome = gate.run({ tool: 'refund', parameters }, { onRequested });
+        const outcome = gate.run({ tool: 'refund', parameters, requester }, { onRequested });
         const early = outcome.then(({ status }) => {
           throw new Error(`the call ended as ${status} without a request`);
         });
