@@ -19,8 +19,9 @@ import {
   signalFor,
 } from './decision-body.ts';
 import { invalidDecision, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { PAGE_HEADERS } from './layout.ts';
 import { RateLimit } from './limits.ts';
-import { type Account, closedPage, decidedPage, decisionPage, messagePage, PAGE_HEADERS, summaryPage } from './page.ts';
+import { type Account, closedPage, decidedPage, decisionPage, messagePage, summaryPage } from './page.ts';
 import { isPeopleRoute, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';

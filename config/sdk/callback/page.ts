@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { SignalResult } from '../../../core/approval/decide.ts';
 import { unattendedText } from '../../../core/approval/public-view.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../../core/approval/request.ts';
@@ -6,19 +5,8 @@ import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../core/display/json.ts';
 import { roleText } from '../../../core/display/role-text.ts';
 import { displayText } from '../../../core/display/text.ts';
-
-const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;color:#1a1a1a;background:#fff}
-pre{white-space:pre-wrap;word-break:break-all;background:#f4f4f4;padding:1rem;border-radius:4px}
-.warnings{border:2px solid}.question{font-weight:600}
-dt{font-weight:600}dd{margin:0 0 .5rem}textarea,input{width:100%;font:inherit;box-sizing:border-box}textarea{font-family:monospace}
-button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}
-@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}pre{background:#262626}}`;
-
-/** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */
-export const PAGE_HEADERS = {
-  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
-  'x-frame-options': 'DENY',
-};
+import { type Content, type Html, html } from './html.ts';
+import { page } from './layout.ts';
 
 /** Who is signed in, where people can sign in. */
 export interface Account {
@@ -41,8 +29,9 @@ export interface PageContext {
 export function summaryPage(context: PageContext): string {
   return page(
     'Approval',
-    `${accountNotice(context)}${requestFacts(context)}
-<form method="post"><input type="hidden" name="action" value="show"><button>Show the request</button></form>`,
+    html`${requestFacts(context)}
+<form method="post"><input type="hidden" name="action" value="show"><button class="first">Show the request</button></form>`,
+    { bar: accountNotice(context) },
   );
 }
 
@@ -56,20 +45,20 @@ export function decisionPage(
 ): string {
   const { tool, agentTag, parameters, reason } = context.request;
   const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
-  const lines = (all: readonly string[]) => escapeHtml(all.join('\n'));
   const warnings = warningLines(parameters);
   const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
   return page(
     'Approval',
-    `${accountNotice(context)}${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
-<pre>${lines(jsonLines(parameters, DEFAULT_WIDTH))}</pre>
-${warnings.length === 0 ? '' : `<pre class="warnings">${lines(warnings)}</pre>\n`}<form method="post">
-<input type="hidden" name="view" value="${escapeHtml(view)}">${personField(context)}
-<p class="question">${escapeHtml(question)}</p>${ruleNotice(context)}${unattendedNotice(context.request)}
+    html`${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
+<pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
+${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}<form method="post">
+<input type="hidden" name="view" value="${view}">${personField(context)}
+<p class="question">${question}</p>${ruleNotice(context)}${unattendedNotice(context.request)}
 <p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
 <p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
-<button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button>
+<div class="buttons"><button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button></div>
 </form>`,
+    { bar: accountNotice(context) },
   );
 }
 
@@ -78,7 +67,7 @@ export function closedPage(context: PageContext & { readonly request: ApprovalRe
   const { status, cause, decidedAt } = context.request;
   const ended = status === 'waiting' || cause === 'timeout' ? 'has expired' : `was ${status}`;
   const at = decidedAt === undefined ? '' : ` at ${decidedAt}`;
-  return page('Approval', `<p>The request ${escapeHtml(`${ended}${at}`)}.</p>\n${requestFacts(context)}`);
+  return page('Approval', html`<p>The request ${ended}${at}.</p>\n${requestFacts(context)}`);
 }
 
 /** The response to a decision. */
@@ -86,56 +75,53 @@ export function decidedPage(context: PageContext, result: SignalResult): string 
   const { status, decidedAt } = result;
   if (status === 'waiting') {
     const text = `Your vote was stored at ${decidedAt}. Missing: ${roleText(result.missing ?? [])}.`;
-    return page('The request is waiting', `<p>${escapeHtml(displayText(text))}</p>\n${requestFacts(context)}`);
+    return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}`);
   }
-  const decided = `<p>Decided at ${escapeHtml(decidedAt)}.</p>${unattendedNotice(result)}`;
-  return page(`The request is ${status}`, `${decided}\n${requestFacts(context)}`);
+  const decided = html`<p>Decided at ${decidedAt}.</p>${unattendedNotice(result)}`;
+  return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}`);
 }
 
 /** Who must approve, and that this page does not know who the person is. */
 function ruleNotice({
   request: { rule, missing = [] },
   account,
-}: PageContext & { readonly request: ApprovalRecord }): string {
-  if (!rule) return '';
+}: PageContext & { readonly request: ApprovalRecord }): Content {
+  if (!rule) return undefined;
   const needed = `Approvals that are missing: ${roleText(missing)}.`;
   const isCounted = rule.unverified || account?.person !== undefined;
   const text = isCounted
     ? needed
     : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
-  return `\n<p>${escapeHtml(displayText(text))}</p>`;
+  return html`\n<p>${displayText(text)}</p>`;
 }
 
-function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSince'>): string {
-  return unattendedSince === undefined ? '' : `\n<p>${escapeHtml(unattendedText(unattendedSince))}</p>`;
+function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSince'>): Content {
+  return unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
 }
 
 /** Asks for a sign-in, after something that was not done. */
 export function signInPage(message: string, account: Account): string {
-  const back = `<p><a href="${escapeHtml(account.page)}">Back to the request</a></p>`;
-  return page('Approval', `<p>${escapeHtml(displayText(message))}</p>\n${accountNotice({ account })}${back}`);
+  const back = html`<p><a href="${account.page}">Back to the request</a></p>`;
+  return page('Approval', html`<p>${displayText(message)}</p>\n${back}`, { bar: accountNotice({ account }) });
 }
 
-function accountNotice({ account }: Pick<PageContext, 'account'>): string {
-  if (!account) return '';
-  const { person, page } = account;
-  if (person === undefined)
-    return `<p>Nobody is signed in. <a href="${escapeHtml(`${page}&sign-in=1`)}">Sign in</a></p>\n`;
-  return `<form method="post" action="${escapeHtml(page)}"><input type="hidden" name="action" value="sign-out"><p>Signed in as ${escapeHtml(displayText(person))}. <button>Sign out</button></p></form>\n`;
+function accountNotice({ account }: Pick<PageContext, 'account'>): Html | undefined {
+  if (!account) return undefined;
+  const { person, page: url } = account;
+  if (person === undefined) return html`<p>Nobody is signed in. <a href="${url}&sign-in=1">Sign in</a></p>\n`;
+  return html`<form method="post" action="${url}"><input type="hidden" name="action" value="sign-out"><p>Signed in as ${displayText(person)}. <button>Sign out</button></p></form>\n`;
 }
 
 /** The form decides as this person only. */
-function personField({ account }: Pick<PageContext, 'account'>): string {
-  return account?.person === undefined
-    ? ''
-    : `\n<input type="hidden" name="person" value="${escapeHtml(account.person)}">`;
+function personField({ account }: Pick<PageContext, 'account'>): Content {
+  return account?.person !== undefined && html`\n<input type="hidden" name="person" value="${account.person}">`;
 }
 
 export function messagePage(title: string, message: string): string {
-  return page(title, `<p>${escapeHtml(displayText(message))}</p>`);
+  return page(title, html`<p>${displayText(message)}</p>`);
 }
 
-function requestFacts(context: PageContext, more: readonly (readonly [string, string])[] = []): string {
+function requestFacts(context: PageContext, more: readonly (readonly [string, string])[] = []): Html {
   const { requestId, agentTag, tool, timeout } = context.request;
   const rows = [
     ['Product and environment', placeText(context)],
@@ -145,31 +131,9 @@ function requestFacts(context: PageContext, more: readonly (readonly [string, st
     ...more,
     ['Expires at', timeout],
   ] as const;
-  const list = rows.map(([name, value]) => `<dt>${name}</dt><dd>${escapeHtml(displayText(value))}</dd>`).join('\n');
-  return `<dl>${list}</dl>`;
+  return html`<dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${displayText(value)}</dd>\n`)}</dl>`;
 }
 
 function placeText({ product, env }: PageContext): string {
   return `${displayText(product)}, ${displayText(env)}`;
-}
-
-function page(title: string, body: string): string {
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
-<body><h1>${escapeHtml(title)}</h1>
-${body}
-</body></html>
-`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

@@ -5,7 +5,8 @@ import { describeError, isSvcError } from '../../../core/errors.ts';
 import type { PendingSignIn } from '../../load/builtin.ts';
 import type { OidcPeople } from '../oidc-people.ts';
 import { PageCookies, seal, unseal } from './cookies.ts';
-import { type Account, PAGE_HEADERS, signInPage } from './page.ts';
+import { PAGE_HEADERS } from './layout.ts';
+import { type Account, signInPage } from './page.ts';
 import { type HttpError, htmlResponse, redirectResponse } from './response.ts';
 import { callbackUrl } from './token.ts';
 
