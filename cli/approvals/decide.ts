@@ -3,6 +3,7 @@ import type { ApprovalDetails } from '../../config/sdk/approval-details.ts';
 import type { Approvals } from '../../config/sdk/approvals.ts';
 import type { SignalResult } from '../../core/approval/decide.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
+import { notStartedText } from '../../core/approval/record-text.ts';
 import { isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { isPlainObject, type Json, readExactJson, tryParseJson } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
@@ -11,14 +12,7 @@ import { assertNoAgentDecides } from '../agent.ts';
 import type { CommandResult, SvcCommand } from '../base.ts';
 import { columnsOf } from '../output.ts';
 import { canPrompt, choose } from '../prompt.ts';
-import {
-  choiceText,
-  escalationLines,
-  notStartedText,
-  requestLines,
-  type ShownRequest,
-  voteLines,
-} from './request-text.ts';
+import { choiceText, escalationLines, requestLines, type ShownRequest, voteLines } from './request-text.ts';
 
 /** Where the width of what is written to is not known. */
 export const DEFAULT_COLUMNS = 80;

@@ -1,5 +1,6 @@
 import type { DeliveryAttempt } from '../../core/approval/audit.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
+import { history, statusText, timeLeft, voteText } from '../../core/approval/record-text.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
 import { durationText } from '../../core/approval/rule.ts';
 import { foldLine } from '../../core/display/fold.ts';
@@ -8,7 +9,6 @@ import { shorten } from '../../core/display/limit.ts';
 import { roleText } from '../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
 import type { Json } from '../../core/json.ts';
-import { oneLine } from '../output.ts';
 
 /** Maximum characters of a line in a list. */
 const MAX_LINE = 100;
@@ -69,17 +69,7 @@ export function decisionLines({ parameters, modifiedParams = {}, decisionReason 
 
 /** Who has voted, with changes, and whose approvals are missing. */
 export function voteLines({ votes = [], missing = [] }: Pick<ApprovalRecord, 'votes' | 'missing'>): string[] {
-  const lines = votes.map(({ by, approved, at, modifiedParams, reason, void: isVoid }) => {
-    const words = [
-      approved ? 'approve' : 'reject',
-      `by ${displayText(by)}`,
-      `at ${at}`,
-      modifiedParams && `with ${inlineJson(modifiedParams)}`,
-      reason !== undefined && `because ${displayText(reason)}`,
-      isVoid && '(void: for other parameters)',
-    ];
-    return `vote       ${words.filter(Boolean).join(' ')}`;
-  });
+  const lines = votes.map((vote) => `vote       ${voteText(vote)}`);
   return [...lines, ...(missing.length === 0 ? [] : [`missing    ${displayText(roleText(missing))}`])];
 }
 
@@ -139,70 +129,9 @@ export function questionText(verb: 'Approve' | 'Reject', request: ShownRequest):
   return `${verb} ${tool} for ${agent} in ${product}, ${env} (digest ${request.digest})`;
 }
 
-/** The history, one event per line. Delivery attempts with the same channel and error share one line. */
-export function historyLines({
-  events,
-  deliveries,
-}: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): string[] {
-  const eventLines = events.map(({ at, type, by, from, as }) => ({
-    at,
-    words: [type, as && `(${displayText(as)})`, by && `by ${displayText(by)}`, from && `from ${displayText(from)}`],
-  }));
-  const attempts = new Map<string, { readonly last: DeliveryAttempt; readonly times: number }>();
-  for (const last of deliveries) {
-    const key = JSON.stringify([last.channel, last.error]);
-    attempts.set(key, { last, times: (attempts.get(key)?.times ?? 0) + 1 });
-  }
-  const deliveryLines = [...attempts.values()].map(({ last: { at, channel, delivered, error }, times }) => ({
-    at,
-    words: [
-      delivered ? 'delivered' : 'not delivered',
-      `(${displayText(channel)})`,
-      times > 1 && `${times} times`,
-      error && oneLine(displayText(error)),
-    ],
-  }));
-  return [...eventLines, ...deliveryLines]
-    .sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
-    .map(({ at, words }) => [at, ...words.filter(Boolean)].join('  '));
-}
-
-export function statusText(record: ApprovalRecord): string {
-  const { status, cause, decidedBy, override, standing, run } = record;
-  const by = decidedBy === undefined ? '' : ` by ${oneLine(displayText(decidedBy))}`;
-  const how = override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`;
-  const why = cause === 'timeout' ? ' by timeout' : `${by}${how}`;
-  const ran = run === 'none' ? '' : `, run: ${run}`;
-  return `${status}${why}${ran}${notStartedText(record)}`;
-}
-
-/** For the approver of a call that no process has started: its process may be gone. */
-export function notStartedText({ status, run, validUntil, events }: ApprovalRecord): string {
-  const isClosed = events.some(({ type }) => type === 'closed');
-  if (status !== 'approved' || run !== 'none' || isClosed || validUntil === undefined) return '';
-  return Date.parse(validUntil) <= Date.now()
-    ? `, not started: the approval was valid until ${validUntil}`
-    : `, not started yet: the approval is valid until ${validUntil}`;
-}
-
-/** `4 min 12 s left` */
-export function timeLeft({ timeout }: ApprovalRequest, now: Date): string {
-  const seconds = Math.max(0, Math.floor((Date.parse(timeout) - now.getTime()) / 1000));
-  const units: [number, string][] = [
-    [86_400, 'd'],
-    [3_600, 'h'],
-    [60, 'min'],
-    [1, 's'],
-  ];
-  const first = units.findIndex(([size]) => seconds >= size);
-  if (first < 0) return 'expires now';
-  let rest = seconds;
-  const parts = units.slice(first, first + 2).flatMap(([size, name]) => {
-    const count = Math.floor(rest / size);
-    rest -= count * size;
-    return count === 0 ? [] : [`${count} ${name}`];
-  });
-  return `${parts.join(' ')} left`;
+/** The history, one event per line. */
+export function historyLines(record: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): string[] {
+  return history(record).map(({ at, words }) => [at, ...words].join('  '));
 }
 
 /** Safe to show. */

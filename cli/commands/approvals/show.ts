@@ -1,5 +1,6 @@
 import { Command, Option } from 'clipanion';
 import type { ApprovalDetails } from '../../../config/sdk/approval-details.ts';
+import { statusText, timeLeft } from '../../../core/approval/record-text.ts';
 import { foldLine } from '../../../core/display/fold.ts';
 import { RequestsCommand } from '../../approvals/command.ts';
 import { currentPerson, DEFAULT_COLUMNS, type RequestSource, shownRequest } from '../../approvals/decide.ts';
@@ -8,8 +9,6 @@ import {
   escalationLines,
   historyLines,
   requestLines,
-  statusText,
-  timeLeft,
   unattendedLines,
   voteLines,
 } from '../../approvals/request-text.ts';

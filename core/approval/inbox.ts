@@ -1,0 +1,154 @@
+import { SvcError } from '../errors.ts';
+import { allRows } from '../records.ts';
+import { mayVote, voterOf } from './apply-decision.ts';
+import { isVerified, type Principal } from './principal.ts';
+import { toApprovalRecord } from './public-view.ts';
+import type { ApprovalRecord, ApprovalStatus } from './request.ts';
+import { personKey } from './rule.ts';
+import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
+import type { ApprovalService } from './service.ts';
+
+export interface InboxQuery {
+  /** Those that wait come in the order of their deadlines, all others the newest first. */
+  readonly status: ApprovalStatus;
+  readonly agentTag?: string | undefined;
+  readonly tool?: string | undefined;
+  /** In the tool, the agent, the reason or the id of the request, in capitals or not. */
+  readonly text?: string | undefined;
+  /** Only what waits for this person. */
+  readonly decidableBy?: Principal | undefined;
+  readonly limit: number;
+  /** Of the page before. */
+  readonly cursor?: string | undefined;
+}
+
+export interface InboxPage {
+  /** Sensitive parameters are masked. */
+  readonly records: readonly ApprovalRecord[];
+  /** Absent on the last page. A page with fewer than `limit` has one where only a part of the requests was looked at. */
+  readonly cursor?: string;
+}
+
+/** Where a row is in the order of its status. */
+type Position = Pick<ApprovalRow, 'expiresAt' | 'requestId'>;
+
+/** Filters have no index of their own, so a page looks at no more requests than this. */
+const MAX_READ = 1_000;
+const MAX_COUNT = 100;
+
+/** A page of requests for a person who looks for something to decide. Throws `value_invalid` for another cursor. */
+export async function inboxPage(service: ApprovalService, query: InboxQuery): Promise<InboxPage> {
+  const { status, limit, cursor } = query;
+  const after = cursor === undefined ? undefined : parseCursor(cursor);
+  const isWanted = await filterOf(service, query);
+  const size = isWanted ? MAX_READ / 4 : limit + 1;
+  const found: ApprovalRow[] = [];
+  let [read, last]: [number, ApprovalRow | undefined] = [0, undefined];
+  for await (const row of status === 'waiting' ? waitingRows(service, size, after) : endedRows(service, query, after)) {
+    if (!isWanted || isWanted(row)) found.push(row);
+    if (found.length > limit || ++read === MAX_READ) {
+      last = found[limit - 1] ?? row;
+      break;
+    }
+  }
+  const rows = found.slice(0, limit);
+  const unattended = await service.presence.unattended(rows);
+  const records = rows.map((row) => toApprovalRecord(row, false, unattended.get(row.requestId)));
+  return { records, ...(last && { cursor: `${last.expiresAt.getTime()}.${last.requestId}` }) };
+}
+
+/** How many requests wait; `100+` if they are more. */
+export async function waitingCount(service: ApprovalService): Promise<string> {
+  let count = 0;
+  for await (const _ of waitingRows(service, MAX_COUNT + 1)) if (++count > MAX_COUNT) return `${MAX_COUNT}+`;
+  return String(count);
+}
+
+/** Undefined if every request is wanted. */
+async function filterOf(
+  service: ApprovalService,
+  { agentTag, tool, text, decidableBy }: InboxQuery,
+): Promise<((row: ApprovalRow) => boolean) | undefined> {
+  const tests: ((row: ApprovalRow) => boolean)[] = [];
+  if (agentTag !== undefined) tests.push((row) => row.agentTag === agentTag);
+  if (tool !== undefined) tests.push(({ body }) => body.tool === tool);
+  if (text !== undefined) {
+    const wanted = text.toLowerCase();
+    tests.push(({ requestId, agentTag: agent, body }) =>
+      [requestId, agent, body.tool, body.reason].some((one) => one.toLowerCase().includes(wanted)),
+    );
+  }
+  if (decidableBy) tests.push(await mayDecide(service, decidableBy));
+  return tests.length === 0 ? undefined : (row) => tests.every((test) => test(row));
+}
+
+/** Whether a person may vote on a request, for themselves or in the place of another, and has not approved it. */
+async function mayDecide(service: ApprovalService, person: Principal): Promise<(row: ApprovalRow) => boolean> {
+  const delegators = isVerified(person) ? await service.delegations.delegatorsOf(person) : [];
+  const now = await service.clock.now();
+  const key = personKey(person);
+  return (row) =>
+    (mayVote(row, person, now) || voterOf(row, person, delegators, now).for !== undefined) &&
+    !row.body.votes?.some(({ principal, approved }) => approved && personKey(principal) === key);
+}
+
+/** The requests that wait and whose deadline has not passed, by deadline, read in parts of about `size`. */
+async function* waitingRows(service: ApprovalService, size: number, after?: Position): AsyncGenerator<ApprovalRow> {
+  const perShard = Math.ceil((2 * size) / EXPIRY_SHARDS);
+  const now = await service.clock.readNow();
+  for (let last = after; ; ) {
+    const query = { from: new Date(Math.max(now, last?.expiresAt.getTime() ?? 0)), limit: perShard };
+    const shards = await Promise.all(
+      Array.from({ length: EXPIRY_SHARDS }, (_, shard) => shardRows(service, shard, query, last)),
+    );
+    // A shard with more rows may have some before the later ones of the others.
+    const [end] = shards.flatMap((rows) => (rows.length < perShard ? [] : (rows.at(-1) ?? []))).sort(byDeadline);
+    yield* shards
+      .flat()
+      .filter((row) => !end || byDeadline(row, end) <= 0)
+      .sort(byDeadline);
+    if (!end) return;
+    last = end;
+  }
+}
+
+async function shardRows(
+  { rows }: ApprovalService,
+  shard: number,
+  query: { readonly from: Date; readonly limit: number },
+  after: Position | undefined,
+): Promise<ApprovalRow[]> {
+  const found: ApprovalRow[] = [];
+  for await (const { record } of allRows(rows, 'byExpiry', { equals: { status: 'waiting', shard }, ...query })) {
+    if (after && byDeadline(record, after) <= 0) continue;
+    if (found.push(record) === query.limit) break;
+  }
+  return found;
+}
+
+function byDeadline(one: Position, other: Position): number {
+  return (
+    one.expiresAt.getTime() - other.expiresAt.getTime() ||
+    (one.requestId < other.requestId ? -1 : Number(one.requestId > other.requestId))
+  );
+}
+
+/** The requests that do not wait any more, the newest first. */
+async function* endedRows(
+  { rows }: ApprovalService,
+  { status, agentTag, limit }: InboxQuery,
+  after: Position | undefined,
+): AsyncGenerator<ApprovalRow> {
+  const [index, equals] =
+    agentTag === undefined ? (['byStatus', { status }] as const) : (['byAgent', { status, agentTag }] as const);
+  const query = { equals, direction: 'desc', limit: limit + 1, ...(after && { to: after.requestId }) } as const;
+  for await (const { record } of allRows(rows, index, query)) {
+    if (record.requestId !== after?.requestId) yield record;
+  }
+}
+
+function parseCursor(cursor: string): Position {
+  const [found, time, requestId = ''] = /^(\d{1,15})\.(apr_[0-9a-f-]{36})$/.exec(cursor) ?? [];
+  if (found !== undefined) return { expiresAt: new Date(Number(time)), requestId };
+  throw new SvcError('value_invalid', 'The cursor was not returned by an earlier page.');
+}

@@ -1,0 +1,87 @@
+import { inlineJson } from '../display/json.ts';
+import { displayText } from '../display/text.ts';
+import type { DeliveryAttempt } from './audit.ts';
+import type { ApprovalRecord, ApprovalRequest, ApprovalVote } from './request.ts';
+
+// What became of a request, in words that are safe to show.
+
+export function statusText(record: ApprovalRecord): string {
+  const { status, cause, decidedBy, override, standing, run } = record;
+  const by = decidedBy === undefined ? '' : ` by ${displayText(decidedBy)}`;
+  const how = override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`;
+  const why = cause === 'timeout' ? ' by timeout' : `${by}${how}`;
+  const ran = run === 'none' ? '' : `, run: ${run}`;
+  return `${status}${why}${ran}${notStartedText(record)}`;
+}
+
+/** For the approver of a call that no process has started: its process may be gone. */
+export function notStartedText({ status, run, validUntil, events }: ApprovalRecord): string {
+  const isClosed = events.some(({ type }) => type === 'closed');
+  if (status !== 'approved' || run !== 'none' || isClosed || validUntil === undefined) return '';
+  return Date.parse(validUntil) <= Date.now()
+    ? `, not started: the approval was valid until ${validUntil}`
+    : `, not started yet: the approval is valid until ${validUntil}`;
+}
+
+/** `4 min 12 s left` */
+export function timeLeft({ timeout }: ApprovalRequest, now: Date): string {
+  const seconds = Math.max(0, Math.floor((Date.parse(timeout) - now.getTime()) / 1000));
+  const units: [number, string][] = [
+    [86_400, 'd'],
+    [3_600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ];
+  const first = units.findIndex(([size]) => seconds >= size);
+  if (first < 0) return 'expires now';
+  let rest = seconds;
+  const parts = units.slice(first, first + 2).flatMap(([size, name]) => {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    return count === 0 ? [] : [`${count} ${name}`];
+  });
+  return `${parts.join(' ')} left`;
+}
+
+export function voteText({ by, approved, at, modifiedParams, reason, void: isVoid }: ApprovalVote): string {
+  const words = [
+    approved ? 'approve' : 'reject',
+    `by ${displayText(by)}`,
+    `at ${at}`,
+    modifiedParams && `with ${inlineJson(modifiedParams)}`,
+    reason !== undefined && `because ${displayText(reason)}`,
+    isVoid && '(void: for other parameters)',
+  ];
+  return words.filter(Boolean).join(' ');
+}
+
+/** Events and delivery attempts, oldest first. Attempts with the same channel and error are one entry. */
+export function history({
+  events,
+  deliveries,
+}: Pick<ApprovalRecord, 'events'> & { readonly deliveries: readonly DeliveryAttempt[] }): {
+  readonly at: string;
+  readonly words: readonly string[];
+}[] {
+  const eventLines = events.map(({ at, type, by, from, as }) => ({
+    at,
+    words: [type, as && `(${displayText(as)})`, by && `by ${displayText(by)}`, from && `from ${displayText(from)}`],
+  }));
+  const attempts = new Map<string, { readonly last: DeliveryAttempt; readonly times: number }>();
+  for (const last of deliveries) {
+    const key = JSON.stringify([last.channel, last.error]);
+    attempts.set(key, { last, times: (attempts.get(key)?.times ?? 0) + 1 });
+  }
+  const deliveryLines = [...attempts.values()].map(({ last: { at, channel, delivered, error }, times }) => ({
+    at,
+    words: [
+      delivered ? 'delivered' : 'not delivered',
+      `(${displayText(channel)})`,
+      times > 1 && `${times} times`,
+      error && displayText(error),
+    ],
+  }));
+  return [...eventLines, ...deliveryLines]
+    .sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
+    .map(({ at, words }) => ({ at, words: words.flatMap((word) => word || []) }));
+}
