@@ -1,29 +1,36 @@
 import { createHash } from 'node:crypto';
 import { type Content, type Html, html } from './html.ts';
 
-const STYLE = `:root{color-scheme:light dark;--back:#f6f7f9;--card:#fff;--text:#1b1f24;--muted:#57606a;--line:#d3d9e0;--field:#8c959f;--accent:#0b57d0;--on-accent:#fff;--good:#116329;--bad:#b3261e;--warn:#fff4ce}
-@media(prefers-color-scheme:dark){:root{--back:#111418;--card:#1a1f25;--text:#e6e9ed;--muted:#a3adb8;--line:#353d47;--field:#77828e;--accent:#8ab4f8;--on-accent:#0d1b33;--good:#7ee2a8;--bad:#ff9a92;--warn:#3d3312}}
+const STYLE = `:root{color-scheme:light dark;--back:#f4f6f8;--card:#fff;--text:#1a2029;--muted:#56606c;--line:#dde3e9;--field:#818b96;--accent:#0b57d0;--accent-soft:#eaf1fe;--on-accent:#fff;--good:#116329;--bad:#b3261e;--warn:#fff6dc;--shadow:0 1px 2px #1a20290d,0 4px 16px #1a20290a}
+@media(prefers-color-scheme:dark){:root{--back:#0f1317;--card:#181d23;--text:#e6eaee;--muted:#a2adb9;--line:#2e3640;--field:#76818d;--accent:#8ab4f8;--accent-soft:#1b2a42;--on-accent:#0b1a31;--good:#7ee2a8;--bad:#ff9a92;--warn:#352d14;--shadow:none}}
 *{box-sizing:border-box}
-body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:0 auto;padding:1.5rem 1rem 4rem;color:var(--text);background:var(--back);overflow-wrap:anywhere}
-body.wide{max-width:64rem}
-h1{font-size:1.6rem;line-height:1.25;margin:1.5rem 0 1rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}
-a{color:var(--accent)}
-pre,code,.code{font-family:ui-monospace,monospace;font-size:.9em}
-pre{white-space:pre-wrap;word-break:break-all;background:var(--card);border:1px solid var(--line);padding:1rem;border-radius:8px;margin:1rem 0}
-.warnings{border:2px solid var(--bad);background:var(--warn)}
-.question{font-weight:600}.muted{color:var(--muted)}.bad{color:var(--bad)}.good{color:var(--good)}
-.bar{display:flex;flex-wrap:wrap;gap:.25rem 1rem;align-items:center;justify-content:space-between;border-bottom:1px solid var(--line);padding-bottom:.75rem}
-.bar p{margin:0}.bar form{margin:0}
-dl{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem;margin:1rem 0}
-dt{font-size:.875rem;color:var(--muted)}dd{margin:0 0 .6rem}dd:last-child{margin:0}
+body{font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;max-width:48rem;margin:0 auto;padding:1.25rem 1rem 4rem;color:var(--text);background:var(--back);accent-color:var(--accent);overflow-wrap:anywhere;-webkit-text-size-adjust:100%}
+body.wide{max-width:68rem}
+h1{font-size:1.625rem;line-height:1.25;font-weight:650;letter-spacing:-.015em;margin:1.75rem 0 1rem}
+h2{font-size:1.125rem;line-height:1.35;font-weight:650;margin:2rem 0 .5rem}
+p{margin:1rem 0}
+a{color:var(--accent);text-underline-offset:.15em}a:hover{text-decoration-thickness:2px}
+pre,code,.code,textarea{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre,code,.code{font-size:.875em}
+pre{line-height:1.6;white-space:pre-wrap;word-break:break-all;background:var(--card);border:1px solid var(--line);padding:1rem 1.25rem;border-radius:10px;margin:1rem 0}
+.warnings{border-color:var(--bad);border-left-width:5px;background:var(--warn);word-break:normal}
+.question{font-size:1.0625rem;font-weight:600;background:var(--accent-soft);border-left:4px solid var(--accent);border-radius:10px;padding:.8rem 1.1rem;margin:1.5rem 0}
+.muted{color:var(--muted)}.bad{color:var(--bad)}.good{color:var(--good)}
+.bar{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;justify-content:space-between;border-bottom:1px solid var(--line);padding-bottom:.75rem;font-size:.9375rem}
+.bar p,.bar form{margin:0}.bar button{font-size:.875rem;min-height:2rem;padding:.15rem .8rem;margin-left:.4rem}
+dl{display:grid;grid-template-columns:minmax(8rem,max-content) minmax(0,1fr);background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.4rem 1.25rem;margin:1rem 0}
+dt,dd{margin:0;padding:.6rem 0}dt{color:var(--muted);font-size:.9375rem;line-height:1.65;padding-right:1.5rem}
+dd+dt,dd+dt+dd{border-top:1px solid var(--line)}
 label{display:block;font-weight:600}
-input,textarea,select{font:inherit;color:inherit;background:var(--card);border:1px solid var(--field);border-radius:6px;padding:.45rem .6rem;min-height:2.5rem;width:100%;margin-top:.2rem}
-input[type=checkbox],input[type=radio]{width:1.25rem;min-height:1.25rem;height:1.25rem;margin:0 .4rem 0 0;vertical-align:middle}
-textarea{font-family:ui-monospace,monospace}
-button,.button{font:inherit;font-weight:600;display:inline-block;min-height:2.5rem;padding:.4rem 1.2rem;border-radius:6px;border:1px solid var(--field);background:var(--card);color:var(--text);cursor:pointer;text-decoration:none}
+input,textarea,select{font:inherit;font-weight:400;line-height:1.4;color:inherit;background:var(--card);border:1px solid var(--field);border-radius:8px;padding:.55rem .75rem;min-height:2.75rem;width:100%;margin-top:.35rem}
+textarea{display:block;font-size:.9375rem;resize:vertical}
+input[type=checkbox],input[type=radio]{width:1.25rem;min-height:1.25rem;height:1.25rem;margin:0 .5rem 0 0;vertical-align:middle}
+button,.button{font:inherit;font-weight:600;line-height:1.4;display:inline-block;min-height:2.75rem;padding:.5rem 1.35rem;border-radius:8px;border:1px solid var(--field);background:var(--card);color:var(--text);text-align:center;text-decoration:none;cursor:pointer}
+button:hover,.button:hover{border-color:var(--text)}
 button[value=approve],.first{background:var(--accent);border-color:var(--accent);color:var(--on-accent)}
 button[value=reject]{border-color:var(--bad);color:var(--bad)}
-.buttons{display:flex;flex-wrap:wrap;gap:.5rem;margin-top:1rem}
+.buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.5rem}.buttons>*{min-width:9rem}
+@media(max-width:34rem){dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */
