@@ -227,7 +227,13 @@ test('a sign-in takes ten minutes at most, and is not tried without end', () =>
     const { requestId } = await openRequest(browser);
     const key = signInKey(CALLBACK_KEY, { product: 'shop', env: 'dev' });
     const come = async (until: number, sealedWith = key) => {
-      const pending = { codeVerifier: 'v', state: 's', nonce: 'n', requestId, token: 'x', until };
+      const pending = {
+        codeVerifier: 'v',
+        state: 's',
+        nonce: 'n',
+        place: `/approvals/${requestId}/respond?token=x`,
+        until,
+      };
       const headers = { cookie: `${PENDING}=${seal(sealedWith, JSON.stringify(pending))}` };
       return (await handler(new Request(`${ORIGIN}/svc/approvals/signed-in?code=x&state=y`, { headers }))).status;
     };

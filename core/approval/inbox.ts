@@ -78,18 +78,23 @@ async function filterOf(
       [requestId, agent, body.tool, body.reason].some((one) => one.toLowerCase().includes(wanted)),
     );
   }
-  if (decidableBy) tests.push(await mayDecide(service, decidableBy));
+  if (decidableBy) {
+    const may = await mayDecide(service, decidableBy);
+    tests.push((row) => may(row) && !hasApproved(row, decidableBy));
+  }
   return tests.length === 0 ? undefined : (row) => tests.every((test) => test(row));
 }
 
-/** Whether a person may vote on a request, for themselves or in the place of another, and has not approved it. */
-async function mayDecide(service: ApprovalService, person: Principal): Promise<(row: ApprovalRow) => boolean> {
+/** Whether a person may vote on a request: for themselves, or in the place of another. */
+export async function mayDecide(service: ApprovalService, person: Principal): Promise<(row: ApprovalRow) => boolean> {
   const delegators = isVerified(person) ? await service.delegations.delegatorsOf(person) : [];
   const now = await service.clock.now();
+  return (row) => mayVote(row, person, now) || voterOf(row, person, delegators, now).for !== undefined;
+}
+
+function hasApproved({ body: { votes = [] } }: ApprovalRow, person: Principal): boolean {
   const key = personKey(person);
-  return (row) =>
-    (mayVote(row, person, now) || voterOf(row, person, delegators, now).for !== undefined) &&
-    !row.body.votes?.some(({ principal, approved }) => approved && personKey(principal) === key);
+  return votes.some(({ principal, approved }) => approved && personKey(principal) === key);
 }
 
 /** The requests that wait and whose deadline has not passed, by deadline, read in parts of about `size`. */
@@ -97,7 +102,7 @@ async function* waitingRows(service: ApprovalService, size: number, after?: Posi
   const perShard = Math.ceil((2 * size) / EXPIRY_SHARDS);
   const now = await service.clock.readNow();
   for (let last = after; ; ) {
-    const query = { from: new Date(Math.max(now, last?.expiresAt.getTime() ?? 0)), limit: perShard };
+    const query = { from: new Date(Math.max(now + 1, last?.expiresAt.getTime() ?? 0)), limit: perShard };
     const shards = await Promise.all(
       Array.from({ length: EXPIRY_SHARDS }, (_, shard) => shardRows(service, shard, query, last)),
     );

@@ -17,7 +17,7 @@ interface SignInFixture extends GateUnderTest {
 /** Runs `body` with a tool that requires approval, and a provider at which people sign in. */
 export async function withSignIn(
   body: (fixture: SignInFixture) => Promise<void>,
-  { base = `${ORIGIN}/svc`, rules = [{ approve: [{ role: 'finance' }] }] as object[] } = {},
+  { base = `${ORIGIN}/svc`, rules = [{ approve: [{ role: 'finance' }] }] as object[], more = {} as object } = {},
 ): Promise<void> {
   const provider = await startProvider(`${base}/approvals/signed-in`);
   const approvals = {
@@ -31,6 +31,7 @@ export async function withSignIn(
     },
     roles: { finance: ['group:finance'] },
     rules,
+    ...more,
   };
   try {
     await withGate({ approvals: approvals as never }, async (gate) => {

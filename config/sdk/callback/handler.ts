@@ -10,22 +10,18 @@ import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
 import { commandLineLogin } from '../oidc-people.ts';
 import { bearerOf, type PeopleSource } from '../people-source.ts';
-import {
-  type Decision,
-  jsonDecision,
-  parseForm,
-  parseModifiedParams,
-  readDecisionBody,
-  signalFor,
-} from './decision-body.ts';
-import { invalidDecision, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { accessOf } from './access.ts';
+import { formDecision, jsonDecision, parseForm, readDecisionBody, signalFor } from './decision-body.ts';
+import { isForm, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { peopleDoor } from './inbox/door.ts';
+import { inboxHandler, isInboxPlace, isInboxRoute } from './inbox/handler.ts';
 import { PAGE_HEADERS } from './layout.ts';
 import { RateLimit } from './limits.ts';
 import { type Account, closedPage, decidedPage, decisionPage, messagePage, summaryPage } from './page.ts';
 import { isPeopleRoute, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
-import { requireCallbackKey, tokenClaims } from './token.ts';
+import { callbackUrl, requireCallbackKey, tokenClaims } from './token.ts';
 
 export interface CallbackContext {
   readonly approvals: ApprovalService;
@@ -35,8 +31,10 @@ export interface CallbackContext {
   readonly key: string;
   /** Of `approvals.oidc` and `approvals.proxy`. */
   readonly people?: PeopleSource | undefined;
-  /** With `approvals.oidc` and `approvals.callbackBase`. */
-  readonly signIn?: SignIn | undefined;
+  /** `approvals.callbackBase`. */
+  readonly base?: string | undefined;
+  /** With `callbackBase`, where people can sign in: with `approvals.oidc`, and in the inbox. */
+  readonly sessions?: SignIn | undefined;
   /** Who may list and decide all requests: the members of the role of `approvals.server`. */
   readonly members?: readonly string[] | undefined;
   /** Where those people sign in for a token. */
@@ -63,18 +61,27 @@ export function callbackHandler(
 ): (request: Request) => Promise<Response> {
   const perRequest = new RateLimit(MAX_PER_REQUEST);
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
-  const api = context.members && peopleApi(context, context.members);
+  const { approvals, members, base, sessions } = context;
+  const access = members && accessOf(approvals, members);
+  const api = access && peopleApi(context, access);
+  const decider = (request: Request) => deciderOf(context, request, peerOf?.(request));
+  const inbox =
+    access && sessions && base !== undefined
+      ? inboxHandler(
+          { ...context, base },
+          peopleDoor(access, sessions, (request) => decider(request).token),
+        )
+      : undefined;
+  const throttleSignIn = (place: string) =>
+    isInboxPlace(place) ? throttle(unauthorized, 'inbox') : throttle(perRequest, place);
   return async (request) => {
-    const people = isPeopleRoute(request) ? api : undefined;
+    if (api && isPeopleRoute(request)) return api(request).catch((error) => responseTo(toHttpError(error), false));
     try {
-      if (!people && context.signIn?.isReturn(request)) {
-        return await context.signIn.complete(request, (requestId) => throttle(perRequest, requestId));
-      }
-      const decider = () => deciderOf(context, request, peerOf?.(request));
-      if (people) return await people(request);
-      return await respond(context, request, decider, { perRequest, unauthorized });
+      if (sessions?.isReturn(request)) return await sessions.complete(request, throttleSignIn);
+      if (inbox && isInboxRoute(request)) return await inbox(request);
+      return await respond(context, request, () => decider(request), { perRequest, unauthorized });
     } catch (error) {
-      return people ? responseTo(toHttpError(error), false) : errorResponse(request, error);
+      return errorResponse(request, error);
     }
   };
 }
@@ -93,7 +100,8 @@ async function respond(
   decider: () => SignalOptions,
   limits: { readonly perRequest: RateLimit; readonly unauthorized: RateLimit },
 ): Promise<Response> {
-  const { approvals, signIn } = context;
+  const { approvals, sessions } = context;
+  const signIn = sessions?.hasProvider ? sessions : undefined;
   const url = new URL(request.url);
   const requestId = PATH.exec(url.pathname)?.[1];
   if (requestId === undefined || !isRequestId(requestId)) throw NOT_FOUND;
@@ -107,7 +115,7 @@ async function respond(
   if (!row) throw NOT_FOUND;
   const claims = tokenClaims(context, row);
   if (!tokensEqual(token, callbackToken(context.key, claims))) throw UNAUTHORIZED;
-  const place = { requestId, token };
+  const place = callbackUrl('', requestId, token);
   if (request.method !== 'POST') {
     if (signIn && url.searchParams.has('sign-in')) return signIn.begin(place);
     const account = await signIn?.accountOf(request, place);
@@ -165,25 +173,12 @@ async function respondToForm(
     const { record: shown } = await recordReveal(approvals, found, decider);
     return page(200, decisionPage({ ...context, request: toApprovalRecord(shown, true, unattendedSince) }, more));
   }
-  if (action !== 'approve' && action !== 'reject') throw invalidDecision('The form has no valid action.');
-  if (!tokensEqual(fields.get('view') ?? '', view))
-    throw invalidDecision('The form was not sent from the page of this request.');
-  const reason = fields.get('reason')?.trim();
-  const changes = fields.get('modifiedParams')?.trim();
-  const decision: Decision = {
-    approved: action === 'approve',
-    ...(reason && { reason }),
-    ...(changes && { modifiedParams: parseModifiedParams(changes) }),
-  };
+  const decision = formDecision(fields, view);
   const result: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
     ...decider,
     reviewToken: record.body.digest,
   });
   return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));
-}
-
-function isForm(request: Request): boolean {
-  return /^application\/x-www-form-urlencoded\b/i.test(request.headers.get('content-type') ?? '');
 }
 
 function responseTo({ status, error, message, details, headers }: HttpError, wantsPage: boolean): Response {
@@ -205,9 +200,14 @@ export async function openCallback(
   const { service, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
   const { product, env } = owner;
-  const { callbackBase: base, server, roles, oidc: provider } = runtime.config.approvals ?? {};
+  const { callbackBase, server, roles, oidc: provider } = runtime.config.approvals ?? {};
   const members = server && roles?.[server.role];
   const login = provider && commandLineLogin(provider);
-  const signIn = oidc && base !== undefined ? new SignIn({ oidc, product, env, base, key }) : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, signIn, members, login }, options);
+  const base = callbackBase?.replace(/\/+$/, '');
+  const sessions =
+    base !== undefined && (oidc || members)
+      ? new SignIn({ verify: service.verifyToken, oidc, product, env, base, key })
+      : undefined;
+  const context = { approvals: service, product, env, key, people, base, sessions, members, login };
+  return callbackHandler(context, options);
 }

@@ -1,3 +1,4 @@
+import { describeError, isSvcError } from '../../../core/errors.ts';
 import { MAX_BODY_BYTES, type RateLimit } from './limits.ts';
 import type { HttpError } from './response.ts';
 
@@ -23,6 +24,11 @@ export const NOT_ALLOWED: HttpError = {
   message: 'Use GET to show the request and POST to decide it.',
   headers: { allow: 'GET, HEAD, POST' },
 };
+const CROSS_SITE: HttpError = {
+  status: 403,
+  error: 'decision_refused',
+  message: 'The form was not sent from this site. Nothing was decided.',
+};
 
 export function notAllowed(method: 'GET' | 'POST'): HttpError {
   return { status: 405, error: 'method_not_allowed', message: `Use ${method}.`, headers: { allow: method } };
@@ -41,8 +47,32 @@ export function throttle(limit: RateLimit, key: string, look?: 'only look'): voi
   throw tooMany;
 }
 
+/**
+ * Throws for a form of another site. Pages have no referrer, so browsers send `Origin: null`: only those that are too old for
+ * Sec-Fetch-Site need it.
+ */
+export function assertSameSite({ headers }: Request, base: string): void {
+  const site = headers.get('sec-fetch-site');
+  const isSame = site === null ? headers.get('origin') === new URL(base).origin : site.toLowerCase() === 'same-origin';
+  if (!isSame) throw CROSS_SITE;
+}
+
+/** Whether the body is one of a form. */
+export function isForm({ headers }: Request): boolean {
+  return /^application\/x-www-form-urlencoded\b/i.test(headers.get('content-type') ?? '');
+}
+
 export function invalidDecision(message: string): HttpError {
   return { status: 400, error: 'decision_invalid', message };
+}
+
+export function invalidQuery(message: string): HttpError {
+  return { status: 400, error: 'value_invalid', message };
+}
+
+/** Throws what a query was refused with: an `HttpError` for its values. */
+export function refuseQuery(error: unknown): never {
+  throw isSvcError(error) && error.code === 'value_invalid' ? invalidQuery(describeError(error)) : error;
 }
 
 export function isHttpError(thrown: unknown): thrown is HttpError {

@@ -30,7 +30,13 @@ button:hover,.button:hover{border-color:var(--text)}
 button[value=approve],.first{background:var(--accent);border-color:var(--accent);color:var(--on-accent)}
 button[value=reject]{border-color:var(--bad);color:var(--bad)}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.5rem}.buttons>*{min-width:9rem}
-@media(max-width:34rem){dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
+main ul,main ol{padding-left:1.25rem}main li{margin:.35rem 0}
+.filter{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;align-items:end;margin:1rem 0 1.5rem}.filter label{font-size:.9375rem}.filter .check{align-self:center;padding-top:1.2rem;font-weight:400}
+.requests{list-style:none;padding:0;display:grid;gap:.75rem}main .requests li{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.9rem 1.25rem;display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.15rem 1rem}
+.requests li>*{margin:0;grid-column:1}.requests li .state{grid-column:2;grid-row:1}
+.state{font-weight:600}.state.waiting{color:var(--accent)}.state.approved{color:var(--good)}.state.rejected{color:var(--bad)}
+.empty{text-align:center;color:var(--muted);border:1px dashed var(--line);border-radius:10px;padding:3rem 1rem}
+@media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}.filter .check{padding-top:0}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */
@@ -44,13 +50,15 @@ interface Layout {
   readonly bar?: Content;
   /** For what has columns. */
   readonly isWide?: boolean;
+  /** Of the window; default: the title. */
+  readonly windowTitle?: string;
 }
 
 /** A whole page. */
-export function page(title: string, body: Content, { bar, isWide = false }: Layout = {}): string {
+export function page(title: string, body: Content, { bar, isWide = false, windowTitle = title }: Layout = {}): string {
   const style: Html = { markup: STYLE };
   return html`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${title}</title><style>${style}</style></head>
+<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${windowTitle}</title><style>${style}</style></head>
 <body${isWide && html` class="wide"`}>
 ${
   bar &&

@@ -35,31 +35,44 @@ export function summaryPage(context: PageContext): string {
   );
 }
 
-/**
- * The whole request with its decision form. `view` proves that the request was shown. The form has no one-line field,
- * in which Enter would press the first button.
- */
+/** The whole request with its decision form. `view` proves that the request was shown. */
 export function decisionPage(
   context: PageContext & { readonly request: ApprovalRecord },
   { description, digest, view }: { readonly description?: string; readonly digest: string; readonly view: string },
 ): string {
-  const { tool, agentTag, parameters, reason } = context.request;
+  const { parameters, reason } = context.request;
   const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
   const warnings = warningLines(parameters);
-  const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
   return page(
     'Approval',
     html`${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
 <pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
-${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}<form method="post">
-<input type="hidden" name="view" value="${view}">${personField(context)}
-<p class="question">${question}</p>${ruleNotice(context)}${unattendedNotice(context.request)}
+${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${decisionForm(context, { digest, view, person: context.account?.person })}`,
+    { bar: accountNotice(context) },
+  );
+}
+
+interface FormContext {
+  readonly digest: string;
+  readonly view: string;
+  /** The id of the person as whom the form decides, and as nobody else; undefined if nobody is known. */
+  readonly person: string | undefined;
+}
+
+/** The form that decides a request. It has no one-line field, in which Enter would press the first button. */
+export function decisionForm(
+  context: PageContext & { readonly request: ApprovalRecord },
+  { digest, view, person }: FormContext,
+): Html {
+  const { tool, agentTag } = context.request;
+  const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
+  return html`<form method="post">
+<input type="hidden" name="view" value="${view}">${person !== undefined && html`\n<input type="hidden" name="person" value="${person}">`}
+<p class="question">${question}</p>${ruleNotice(context, person)}${unattendedNotice(context.request)}
 <p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
 <p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
 <div class="buttons"><button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button></div>
-</form>`,
-    { bar: accountNotice(context) },
-  );
+</form>`;
 }
 
 /** The outcome of a request, without parameters or a form. */
@@ -82,16 +95,16 @@ export function decidedPage(context: PageContext, result: SignalResult): string 
 }
 
 /** Who must approve, and that this page does not know who the person is. */
-function ruleNotice({
-  request: { rule, missing = [] },
-  account,
-}: PageContext & { readonly request: ApprovalRecord }): Content {
+function ruleNotice(
+  { request: { rule, missing = [] } }: { readonly request: ApprovalRecord },
+  person: string | undefined,
+): Content {
   if (!rule) return undefined;
   const needed = `Approvals that are missing: ${roleText(missing)}.`;
-  const isCounted = rule.unverified || account?.person !== undefined;
-  const text = isCounted
-    ? needed
-    : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
+  const text =
+    rule.unverified || person !== undefined
+      ? needed
+      : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
   return html`\n<p>${displayText(text)}</p>`;
 }
 
@@ -108,13 +121,9 @@ export function signInPage(message: string, account: Account): string {
 function accountNotice({ account }: Pick<PageContext, 'account'>): Html | undefined {
   if (!account) return undefined;
   const { person, page: url } = account;
-  if (person === undefined) return html`<p>Nobody is signed in. <a href="${url}&sign-in=1">Sign in</a></p>\n`;
+  if (person === undefined)
+    return html`<p>Nobody is signed in. <a href="${url}${url.includes('?') ? '&' : '?'}sign-in=1">Sign in</a></p>\n`;
   return html`<form method="post" action="${url}"><input type="hidden" name="action" value="sign-out"><p>Signed in as ${displayText(person)}. <button>Sign out</button></p></form>\n`;
-}
-
-/** The form decides as this person only. */
-function personField({ account }: Pick<PageContext, 'account'>): Content {
-  return account?.person !== undefined && html`\n<input type="hidden" name="person" value="${account.person}">`;
 }
 
 export function messagePage(title: string, message: string): string {

@@ -1,18 +1,13 @@
-import { createHash } from 'node:crypto';
 import { decide } from '../../../core/approval/decide.ts';
 import { type ListQuery, listApprovals } from '../../../core/approval/list-approvals.ts';
-import { isPersonToken } from '../../../core/approval/person-tokens.ts';
-import type { Principal } from '../../../core/approval/principal.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
-import { isListed } from '../../../core/approval/rule.ts';
 import type { ApprovalService } from '../../../core/approval/service.ts';
-import { describeError, isSvcError } from '../../../core/errors.ts';
 import { approvalDetails } from '../approval-details.ts';
 import { bearerOf } from '../people-source.ts';
+import type { Access } from './access.ts';
 import { assertEmpty, assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
-import { NOT_FOUND, notAllowed, throttle, UNAUTHORIZED } from './http-errors.ts';
-import { RateLimit } from './limits.ts';
-import { type HttpError, jsonResponse } from './response.ts';
+import { invalidQuery, NOT_FOUND, notAllowed, refuseQuery, UNAUTHORIZED } from './http-errors.ts';
+import { jsonResponse } from './response.ts';
 
 /*
  * For the people of the role of `approvals.server`, with a token that proves who they are:
@@ -26,18 +21,6 @@ import { type HttpError, jsonResponse } from './response.ts';
  */
 
 const ROUTE = /\/api\/v1\/(?:(me|login)|approvals(?:\/([^/]+)(?:\/(reveal|decision))?)?)\/?$/;
-/** Per minute: for each person, and for all tokens that are not valid. */
-const MAX_PER_PERSON = 600;
-const MAX_INVALID = 6_000;
-/** Hashes of tokens that were valid, so that others cannot keep out those who have one. */
-const MAX_KNOWN = 10_000;
-
-const REFUSED: HttpError = {
-  status: 403,
-  error: 'access_refused',
-  message: 'This person may not list and decide requests here.',
-};
-
 interface ServedStore {
   readonly approvals: ApprovalService;
   readonly product: string;
@@ -49,41 +32,12 @@ interface ServedStore {
 /** Whether the URL is one of the API, and not that of a single request with its own token. */
 export const isPeopleRoute = ({ url }: Request): boolean => ROUTE.test(new URL(url).pathname);
 
-/** Answers the people of the role whose members these are. Throws an `HttpError`, or what `decide` throws. */
+/** Answers the people whom `access` lets in. Throws an `HttpError`, or what `decide` throws. */
 export function peopleApi(
   { approvals, product, env, login }: ServedStore,
-  members: readonly string[],
+  access: Access,
 ): (request: Request) => Promise<Response> {
-  const perPerson = new RateLimit(MAX_PER_PERSON);
-  const invalid = new RateLimit(MAX_INVALID);
-  const known = new Set<string>();
-
-  async function authenticate(token: string): Promise<{ readonly principal: Principal; readonly expiresAt?: Date }> {
-    const hash = createHash('sha256').update(token).digest('base64url');
-    if (!known.has(hash)) throttle(invalid, '', 'only look');
-    try {
-      const { personTokens } = approvals;
-      const found = isPersonToken(token)
-        ? await personTokens.find(token)
-        : { principal: await approvals.verifyToken(token) };
-      if (known.size >= MAX_KNOWN) known.clear();
-      known.add(hash);
-      throttle(perPerson, found.principal.id);
-      if (!isListed(members, found.principal)) throw REFUSED;
-      return found;
-    } catch (error) {
-      if (isSvcError(error) && error.code === 'token_invalid') {
-        known.delete(hash);
-        throttle(invalid, '');
-      }
-      throw error;
-    }
-  }
-
-  const listed = (fields: URLSearchParams) =>
-    listApprovals(approvals, listQuery(fields)).catch((error: unknown) => {
-      throw isSvcError(error) && error.code === 'value_invalid' ? invalidQuery(describeError(error)) : error;
-    });
+  const listed = (fields: URLSearchParams) => listApprovals(approvals, listQuery(fields)).catch(refuseQuery);
 
   return async (request) => {
     const url = new URL(request.url);
@@ -95,7 +49,7 @@ export function peopleApi(
     const token = bearerOf(request.headers);
     if (token === undefined) throw UNAUTHORIZED;
     if (action !== undefined) assertJson(request);
-    const { principal, expiresAt } = await authenticate(token);
+    const { principal, expiresAt } = await access(token);
     if (own === 'me') {
       return jsonResponse(200, { product, env, principal, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) });
     }
@@ -131,8 +85,4 @@ function listQuery(fields: URLSearchParams): ListQuery {
     else throw invalidQuery(`The query has "${key}", which is not known.`);
   }
   return query;
-}
-
-function invalidQuery(message: string): HttpError {
-  return { status: 400, error: 'value_invalid', message };
 }

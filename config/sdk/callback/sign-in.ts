@@ -5,15 +5,16 @@ import { describeError, isSvcError } from '../../../core/errors.ts';
 import type { PendingSignIn } from '../../load/builtin.ts';
 import type { OidcPeople } from '../oidc-people.ts';
 import { PageCookies, seal, unseal } from './cookies.ts';
+import { assertSameSite, invalidDecision, NOT_FOUND } from './http-errors.ts';
 import { PAGE_HEADERS } from './layout.ts';
 import { type Account, signInPage } from './page.ts';
 import { type HttpError, htmlResponse, redirectResponse } from './response.ts';
-import { callbackUrl } from './token.ts';
 
 /*
- * A person signs in at the provider of `approvals.oidc` on the page of a request (authorization code with PKCE). Two cookies:
- * `sign-in`, sealed, has what the provider's answer is compared with and the page to return to; `session` is the ID token,
- * which is verified with every request. A form decides as the person whom its page has shown, or not at all.
+ * A person signs in on a page: at the provider of `approvals.oidc` (authorization code with PKCE), or with a token of their
+ * own. Two cookies: `sign-in`, sealed, has what the provider's answer is compared with and the page to return to; `session`
+ * is the ID token or the token, which is verified with every request. A form decides as the person whom its page has shown,
+ * or not at all.
  */
 
 const RETURN_PATH = '/approvals/signed-in';
@@ -21,12 +22,9 @@ const RETURN_PATH = '/approvals/signed-in';
 const SIGN_IN_MS = 600_000;
 const PENDING = 'sign-in';
 const SESSION = 'session';
+/** After that a person enters their token again. */
+const SESSION_SECONDS = 12 * 3_600;
 
-const CROSS_SITE: HttpError = {
-  status: 403,
-  error: 'decision_refused',
-  message: 'The form was not sent from this site. Nothing was decided.',
-};
 const NOT_BEGUN: HttpError = {
   status: 400,
   error: 'sign_in_failed',
@@ -34,13 +32,9 @@ const NOT_BEGUN: HttpError = {
     'The sign-in was not begun in this browser, or more than ten minutes ago. Open the page of the request again.',
 };
 
-/** A request, with the token that was presented for it. */
-interface Place {
-  readonly requestId: string;
-  readonly token: string;
-}
-
-interface Pending extends PendingSignIn, Place {
+interface Pending extends PendingSignIn {
+  /** The path of the page below `approvals.callbackBase`, with its query. */
+  readonly place: string;
   readonly until: number;
 }
 
@@ -53,24 +47,28 @@ interface Visitor {
 type Session = 'none' | 'ended' | { readonly token: string; readonly person: Principal };
 
 interface SignInOptions {
-  readonly oidc: OidcPeople;
+  /** Throws `token_invalid`. */
+  readonly verify: (token: string) => Promise<Principal>;
+  readonly oidc?: OidcPeople | undefined;
   readonly product: string;
   readonly env: string;
-  /** `approvals.callbackBase`. */
+  /** `approvals.callbackBase`, without a slash at the end. */
   readonly base: string;
   /** `approvals.callbackKey`. */
   readonly key: string;
 }
 
 export class SignIn {
-  readonly #oidc: OidcPeople;
+  readonly #verify: (token: string) => Promise<Principal>;
+  readonly #oidc: OidcPeople | undefined;
   readonly #base: string;
   readonly #key: Buffer;
   readonly #cookies: PageCookies;
 
-  constructor({ oidc, product, env, base, key }: SignInOptions) {
+  constructor({ verify, oidc, product, env, base, key }: SignInOptions) {
+    this.#verify = verify;
     this.#oidc = oidc;
-    this.#base = base.replace(/\/+$/, '');
+    this.#base = base;
     this.#key = signInKey(key, { product, env });
     this.#cookies = new PageCookies(base, `${product}-${env}`);
   }
@@ -80,35 +78,53 @@ export class SignIn {
     return method === 'GET' && new URL(url).pathname.endsWith(RETURN_PATH);
   }
 
-  /** Sends the browser to the provider. Throws `connection_failed`. */
-  async begin(place: Place): Promise<Response> {
+  /** Whether there is a provider. */
+  get hasProvider(): boolean {
+    return this.#oidc !== undefined;
+  }
+
+  /** Sends the browser to the provider. Throws `connection_failed`, and an `HttpError` without a provider. */
+  async begin(place: string): Promise<Response> {
+    if (!this.#oidc) throw NOT_FOUND;
     const { url, pending } = await (await this.#oidc.provider()).begin(this.#redirectUri);
-    const kept: Pending = { ...pending, ...place, until: Date.now() + SIGN_IN_MS };
+    const kept: Pending = { ...pending, place, until: Date.now() + SIGN_IN_MS };
     const cookie = this.#cookies.set(PENDING, seal(this.#key, JSON.stringify(kept)), SIGN_IN_MS / 1_000);
     return redirectResponse(url, cookie);
   }
 
-  /** Begins the session, and sends the browser to the page of the request. `throttle` throws for too many attempts. */
-  async complete(request: Request, throttle: (requestId: string) => void): Promise<Response> {
+  /** Begins the session, and sends the browser back to the page. `throttle` throws for too many attempts. */
+  async complete(request: Request, throttle: (place: string) => void): Promise<Response> {
     const pending = this.#pendingOf(request);
-    if (!pending) throw NOT_BEGUN;
-    throttle(pending.requestId);
+    if (!pending || !this.#oidc) throw NOT_BEGUN;
+    const { place } = pending;
+    throttle(place);
     const removed = this.#cookies.remove(PENDING);
     try {
       const answer = `${this.#redirectUri}${new URL(request.url).search}`;
       const { idToken, expiresAt } = await (await this.#oidc.provider()).finish(answer, pending);
       await this.#oidc.verify(idToken);
       const session = this.#cookies.set(SESSION, idToken, (expiresAt.getTime() - Date.now()) / 1_000);
-      if (session) return redirectResponse(this.#urlOf(pending), [...removed, ...session]);
-      return this.#ask(pending, 'Your token is larger than a browser keeps: it has too many groups.', removed);
+      if (session) return redirectResponse(this.urlOf(place), [...removed, ...session]);
+      return this.#ask(place, 'Your token is larger than a browser keeps: it has too many groups.', removed);
     } catch (error) {
       if (!isSvcError(error) || error.code === 'connection_failed') throw error;
-      return this.#ask(pending, describeError(error), removed);
+      return this.#ask(place, describeError(error), removed);
     }
   }
 
+  /** Begins a session with a token that was found to be valid. */
+  start(token: string, place: string): Response {
+    const session = this.#cookies.set(SESSION, token, SESSION_SECONDS);
+    if (!session) throw invalidDecision('The token is too long.');
+    return redirectResponse(this.urlOf(place), session);
+  }
+
+  end(place: string): Response {
+    return redirectResponse(this.urlOf(place), this.#cookies.remove(SESSION));
+  }
+
   /** Who is signed in, to be shown. Throws `connection_failed`. */
-  async accountOf(request: Request, place: Place): Promise<Account> {
+  async accountOf(request: Request, place: string): Promise<Account> {
     const session = await this.#sessionOf(request);
     return this.#account(place, typeof session === 'string' ? undefined : session.person.id);
   }
@@ -120,13 +136,13 @@ export class SignIn {
   async visitorOf(
     request: Request,
     fields: URLSearchParams,
-    place: Place,
+    place: string,
     decider: SignalOptions,
   ): Promise<Visitor | Response> {
     const session = await this.#sessionOf(request);
-    if (session !== 'none') this.#assertSameSite(request.headers);
+    if (session !== 'none') assertSameSite(request, this.#base);
     const action = fields.get('action');
-    if (action === 'sign-out') return redirectResponse(this.#urlOf(place), this.#cookies.remove(SESSION));
+    if (action === 'sign-out') return this.end(place);
     if (session === 'ended') {
       return this.#ask(place, 'Your session has ended. Nothing was decided.', this.#cookies.remove(SESSION));
     }
@@ -141,11 +157,17 @@ export class SignIn {
     };
   }
 
+  /** The token of a browser that is signed in, valid or not. */
+  tokenOf(request: Request): string | undefined {
+    return this.#cookies.read(request, SESSION);
+  }
+
+  /** The session of a browser. Throws `connection_failed`. */
   async #sessionOf(request: Request): Promise<Session> {
-    const token = this.#cookies.read(request, SESSION);
+    const token = this.tokenOf(request);
     if (token === undefined) return 'none';
     try {
-      return { token, person: await this.#oidc.verify(token) };
+      return { token, person: await this.#verify(token) };
     } catch (error) {
       if (isSvcError(error) && error.code === 'token_invalid') return 'ended';
       throw error;
@@ -158,26 +180,19 @@ export class SignIn {
     return pending && pending.until > Date.now() ? pending : undefined;
   }
 
-  /** Without a referrer, browsers send `Origin: null`: only those that are too old for Sec-Fetch-Site need it. */
-  #assertSameSite(headers: Headers): void {
-    const site = headers.get('sec-fetch-site');
-    const isSame =
-      site === null ? headers.get('origin') === new URL(this.#base).origin : site.toLowerCase() === 'same-origin';
-    if (!isSame) throw CROSS_SITE;
-  }
-
-  #ask(place: Place, message: string, cookies: readonly string[], person?: string): Response {
+  #ask(place: string, message: string, cookies: readonly string[], person?: string): Response {
     const response = htmlResponse(401, signInPage(message, this.#account(place, person)), PAGE_HEADERS);
     for (const cookie of cookies) response.headers.append('set-cookie', cookie);
     return response;
   }
 
-  #account(place: Place, person: string | undefined): Account {
-    return { person, page: this.#urlOf(place) };
+  #account(place: string, person: string | undefined): Account {
+    return { person, page: this.urlOf(place) };
   }
 
-  #urlOf({ requestId, token }: Place): string {
-    return callbackUrl(this.#base, requestId, token);
+  /** The URL of a page. */
+  urlOf(place: string): string {
+    return `${this.#base}${place}`;
   }
 
   get #redirectUri(): string {

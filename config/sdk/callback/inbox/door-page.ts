@@ -1,0 +1,31 @@
+import { displayText } from '../../../../core/display/text.ts';
+import { html } from '../html.ts';
+import { PAGE_HEADERS, page } from '../layout.ts';
+import { type HttpError, htmlResponse } from '../response.ts';
+
+interface DoorContext {
+  /** Of the page that was asked for. */
+  readonly url: string;
+  readonly hasProvider: boolean;
+  readonly message?: string | undefined;
+}
+
+/** How to sign in. */
+export function doorPage(status: number, { url, hasProvider, message }: DoorContext): Response {
+  const provider = html`<p class="buttons"><a href="${url}${url.includes('?') ? '&' : '?'}sign-in=1" class="button first">Sign in</a></p>
+<h2>With a token</h2>
+`;
+  const body = html`${message !== undefined && html`<p class="bad" role="alert">${displayText(message)}</p>\n`}${hasProvider && provider}<form method="post" action="${url}">
+<input type="hidden" name="action" value="sign-in">
+<p><label>Token <input type="password" name="token" autocomplete="current-password" required maxlength="8192"></label></p>
+<p class="muted">A token of <code>svc people token create</code>. It is kept in a cookie of this browser for twelve hours.</p>
+<div class="buttons"><button${!hasProvider && html` class="first"`}>Sign in with the token</button></div>
+</form>`;
+  return htmlResponse(status, page('Sign in to the inbox', body), PAGE_HEADERS);
+}
+
+/** For a person who is known and has no access. `url`: where they sign out; false if they cannot. */
+export function refusedPage({ status, message }: HttpError, url: string | false): Response {
+  const signOut = html`<form method="post" action="${url}"><input type="hidden" name="action" value="sign-out"><button>Sign out</button></form>`;
+  return htmlResponse(status, page('No access', html`<p>${message}</p>\n${url !== false && signOut}`), PAGE_HEADERS);
+}

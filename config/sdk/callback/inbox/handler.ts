@@ -1,0 +1,200 @@
+import { decide, isDecisionRefusal } from '../../../../core/approval/decide.ts';
+import { inboxPage, mayDecide, waitingCount } from '../../../../core/approval/inbox.ts';
+import { listApprovals } from '../../../../core/approval/list-approvals.ts';
+import { hasSensitiveParameters } from '../../../../core/approval/public-view.ts';
+import { APPROVAL_STATUSES, isRequestId } from '../../../../core/approval/request.ts';
+import type { ApprovalService, RequestRow } from '../../../../core/approval/service.ts';
+import { viewToken } from '../../../../core/approval/token.ts';
+import { describeError } from '../../../../core/errors.ts';
+import { approvalDetails } from '../../approval-details.ts';
+import { formDecision, parseForm, readDecisionBody, signalFor } from '../decision-body.ts';
+import {
+  assertSameSite,
+  invalidDecision,
+  invalidQuery,
+  isForm,
+  NOT_ALLOWED,
+  NOT_FOUND,
+  refuseQuery,
+} from '../http-errors.ts';
+import { PAGE_HEADERS } from '../layout.ts';
+import { decisionForm } from '../page.ts';
+import { htmlResponse, httpErrorOf, redirectResponse } from '../response.ts';
+import { tokenClaims } from '../token.ts';
+import type { Door } from './door.ts';
+import type { InboxFrame } from './frame.ts';
+import { type ListFilter, listPage } from './list-page.ts';
+import { requestPage } from './request-page.ts';
+
+/*
+ * Pages for the people whom a door lets in; they need no scripts:
+ *
+ *   GET  {callbackBase}/inbox                what waits, by deadline; filters and the cursor of a page are the query
+ *   GET  {callbackBase}/inbox/<requestId>    a request, with sensitive parameters masked
+ *   POST {callbackBase}/inbox/<requestId>    shows all parameters, or decides
+ *
+ * With `action=sign-in` and `action=sign-out`, a POST to each of them signs in and out.
+ */
+
+const ROUTE = /\/inbox(?:\/([^/]+))?\/?$/;
+const PAGE_SIZE = 20;
+const MAX_OTHERS = 50;
+const FROM = 'inbox';
+
+export const isInboxRoute = ({ url }: Request): boolean => ROUTE.test(new URL(url).pathname);
+
+export interface InboxContext {
+  readonly approvals: ApprovalService;
+  readonly product: string;
+  readonly env: string;
+  /** Signs what a form proves. */
+  readonly key: string;
+  /** The URL below which the inbox is, without a slash at the end. */
+  readonly base: string;
+}
+
+/** The inbox. Throws an `HttpError`, and errors of the store. */
+export function inboxHandler(context: InboxContext, door: Door): (request: Request) => Promise<Response> {
+  const inboxUrl = `${context.base}/inbox`;
+  return async (request) => {
+    const { pathname, searchParams } = new URL(request.url);
+    const requestId = ROUTE.exec(pathname)?.[1];
+    if (requestId !== undefined && !isRequestId(requestId)) throw NOT_FOUND;
+    const isPost = request.method === 'POST';
+    if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') throw NOT_ALLOWED;
+    const fields = isPost ? await ownForm(request, context.base) : undefined;
+    const visitor = await door.enter(request, placeOf(requestId, searchParams), fields);
+    if (visitor instanceof Response) return visitor;
+    const frame: InboxFrame = { ...context, visitor, inboxUrl };
+    if (requestId === undefined) {
+      if (fields) throw NOT_ALLOWED;
+      return htmlResponse(200, await list(context, frame, searchParams), PAGE_HEADERS);
+    }
+    const row = await context.approvals.getExpiringIfDue(requestId);
+    if (!row) throw NOT_FOUND;
+    if (!fields) return showRequest(context, frame, row);
+    return fields.get('action') === 'show'
+      ? showRequest(context, frame, row, { reveal: true })
+      : decideByForm(context, frame, row, fields);
+  };
+}
+
+/** The fields of a form of the inbox itself. Throws an `HttpError`. */
+async function ownForm(request: Request, base: string): Promise<URLSearchParams> {
+  assertSameSite(request, base);
+  if (!isForm(request)) throw invalidDecision('The content type is not application/x-www-form-urlencoded.');
+  return parseForm(await readDecisionBody(request));
+}
+
+/** Whether a person signs in for the inbox, and not for one request. */
+export const isInboxPlace = (place: string): boolean => place.startsWith('/inbox');
+
+/** The path of a page below the base, with its query. */
+function placeOf(requestId: string | undefined, query: URLSearchParams): string {
+  const kept = new URLSearchParams(query);
+  kept.delete('sign-in');
+  return `/inbox${requestId === undefined ? '' : `/${requestId}`}${kept.size === 0 ? '' : `?${kept}`}`;
+}
+
+async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSearchParams): Promise<string> {
+  const filter = filterOf(query);
+  const { status, agent, tool, text, mine } = filter;
+  const cursor = query.get('cursor') ?? undefined;
+  const [page, waiting] = await Promise.all([
+    inboxPage(approvals, {
+      status,
+      limit: PAGE_SIZE,
+      ...(agent !== '' && { agentTag: agent }),
+      ...(tool !== '' && { tool }),
+      ...(text !== '' && { text }),
+      ...(mine && { decidableBy: frame.visitor.principal }),
+      ...(cursor !== undefined && { cursor }),
+    }).catch(refuseQuery),
+    waitingCount(approvals),
+  ]);
+  return listPage({ ...frame, filter, page, waiting, isFirst: cursor === undefined, now: await nowOf(approvals) });
+}
+
+const FILTERS = ['status', 'agent', 'tool', 'text', 'mine', 'cursor'];
+
+/** Throws an `HttpError`. */
+function filterOf(query: URLSearchParams): ListFilter {
+  const names = [...query.keys()];
+  if (new Set(names).size < names.length || names.some((name) => !FILTERS.includes(name))) {
+    throw invalidQuery('The filter of the list has a field that is not known, or one twice.');
+  }
+  const given = query.get('status') ?? 'waiting';
+  const status = APPROVAL_STATUSES.find((one) => one === given);
+  if (!status) throw invalidQuery(`The status is not one of ${APPROVAL_STATUSES.join(', ')}.`);
+  const textOf = (name: string) => query.get(name)?.trim() ?? '';
+  return { status, agent: textOf('agent'), tool: textOf('tool'), text: textOf('text'), mine: query.has('mine') };
+}
+
+const nowOf = async ({ clock }: ApprovalService): Promise<Date> => new Date(await clock.now());
+
+interface Shown {
+  readonly reveal?: boolean;
+  readonly status?: number;
+  readonly problem?: string;
+}
+
+async function showRequest(
+  context: InboxContext,
+  frame: InboxFrame,
+  row: RequestRow,
+  { reveal = false, status = 200, problem }: Shown = {},
+): Promise<Response> {
+  const { approvals, product, env } = context;
+  const { decider, principal } = frame.visitor;
+  const { requestId, executionId } = row.record;
+  const request = await approvalDetails(approvals, requestId, { reveal, ...decider, from: FROM });
+  const others = await listApprovals(approvals, { executionId, limit: MAX_OTHERS });
+  const isMasked = !reveal && hasSensitiveParameters(row.record.body);
+  const canDecide = request.status === 'waiting' && !isMasked && (await mayDecide(approvals, principal))(row.record);
+  const form = canDecide
+    ? decisionForm(
+        { request, product, env },
+        { digest: request.digest, view: viewOf(context, row), person: principal.id },
+      )
+    : undefined;
+  const page = requestPage({
+    ...frame,
+    request,
+    others: others.records.filter((one) => one.requestId !== requestId),
+    isMasked,
+    form,
+    problem,
+    now: await nowOf(approvals),
+  });
+  return htmlResponse(status, page, PAGE_HEADERS);
+}
+
+const viewOf = (context: InboxContext, row: RequestRow): string => viewToken(context.key, tokenClaims(context, row));
+
+/** What was decided is shown by the page that the browser is sent to, so that it can be loaded again. */
+async function decideByForm(
+  context: InboxContext,
+  frame: InboxFrame,
+  row: RequestRow,
+  fields: URLSearchParams,
+): Promise<Response> {
+  const { decider, principal } = frame.visitor;
+  const { requestId, body } = row.record;
+  if (fields.get('person') !== principal.id) {
+    const problem = `You are signed in as ${principal.id} now. Nothing was decided: look at the request again.`;
+    return showRequest(context, frame, row, { status: 401, problem });
+  }
+  const decision = formDecision(fields, viewOf(context, row));
+  try {
+    await decide(context.approvals, signalFor(requestId, decision), {
+      ...decider,
+      from: FROM,
+      reviewToken: body.digest,
+    });
+    return redirectResponse(`${frame.inboxUrl}/${requestId}`);
+  } catch (error) {
+    if (!isDecisionRefusal(error)) throw error;
+    const current = (await context.approvals.getExpiringIfDue(requestId)) ?? row;
+    return showRequest(context, frame, current, { status: httpErrorOf(error).status, problem: describeError(error) });
+  }
+}

@@ -1,0 +1,93 @@
+import type { InboxPage } from '../../../../core/approval/inbox.ts';
+import { statusText, timeLeft } from '../../../../core/approval/record-text.ts';
+import { APPROVAL_STATUSES, type ApprovalRecord } from '../../../../core/approval/request.ts';
+import { roleText } from '../../../../core/display/role-text.ts';
+import { displayText, shortenText } from '../../../../core/display/text.ts';
+import { type Content, type Html, html } from '../html.ts';
+import { page } from '../layout.ts';
+import { type InboxFrame, inboxBar } from './frame.ts';
+
+/** The fields of the filter, as a URL has them. */
+export interface ListFilter {
+  readonly status: ApprovalRecord['status'];
+  readonly agent: string;
+  readonly tool: string;
+  readonly text: string;
+  readonly mine: boolean;
+}
+
+interface ListContext extends InboxFrame {
+  readonly filter: ListFilter;
+  readonly page: InboxPage;
+  /** As `waitingCount` returns it. */
+  readonly waiting: string;
+  readonly isFirst: boolean;
+  readonly now: Date;
+}
+
+const MAX_TAG = 60;
+const MAX_REASON = 200;
+
+export function listPage(context: ListContext): string {
+  const { filter, waiting, product, env, isFirst } = context;
+  const { records, cursor } = context.page;
+  const heading = filter.status === 'waiting' ? 'Waiting for a decision' : HEADINGS[filter.status];
+  return page(
+    heading,
+    html`${filterForm(context)}
+${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
+<nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>`,
+    {
+      bar: inboxBar(context),
+      isWide: true,
+      windowTitle: `(${waiting}) ${heading} · ${displayText(product)} (${displayText(env)})`,
+    },
+  );
+}
+
+const HEADINGS = { approved: 'Approved', rejected: 'Rejected', cancelled: 'Cancelled' } as const;
+
+/** The list with this filter, from a cursor on. */
+function listUrl({ inboxUrl, filter }: ListContext, cursor?: string): string {
+  const { status, agent, tool, text, mine } = filter;
+  const fields = { status, agent, tool, text, mine: mine ? '1' : '', cursor: cursor ?? '' };
+  const query = new URLSearchParams(Object.entries(fields).filter(([, value]) => value !== ''));
+  return `${inboxUrl}?${query}`;
+}
+
+function filterForm({ inboxUrl, filter }: ListContext): Html {
+  const { status, agent, tool, text, mine } = filter;
+  const options = APPROVAL_STATUSES.map((one) => html`<option${one === status && html` selected`}>${one}</option>`);
+  return html`<form class="filter" method="get" action="${inboxUrl}" role="search">
+<label>Status <select name="status">${options}</select></label>
+<label>Agent <input name="agent" value="${agent}"></label>
+<label>Tool <input name="tool" value="${tool}"></label>
+<label>Text <input type="search" name="text" value="${text}"></label>
+<label class="check"><input type="checkbox" name="mine" value="1"${mine && html` checked`}> Mine to decide</label>
+<button>Filter</button>
+</form>`;
+}
+
+function emptyNotice({ filter, page: { cursor }, isFirst }: ListContext): Html {
+  const { status, agent, tool, text, mine } = filter;
+  const isFiltered = [agent, tool, text].some((one) => one !== '') || mine;
+  if (cursor !== undefined) return html`<p class="empty">Nothing found so far. More requests are on the next page.</p>`;
+  if (!isFirst) return html`<p class="empty">No more requests.</p>`;
+  if (isFiltered) return html`<p class="empty">No request matches the filter.</p>`;
+  return status === 'waiting'
+    ? html`<p class="empty">Nothing is waiting for a decision.</p>`
+    : html`<p class="empty">No request is ${status}.</p>`;
+}
+
+function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
+  const { requestId, agentTag, tool, reason, status, timeout, timestamp, missing = [] } = record;
+  const needed: Content = missing.length > 0 && html`<p class="muted">Missing: ${displayText(roleText(missing))}</p>`;
+  return html`<li><h2><a href="${inboxUrl}/${requestId}">${shortenText(tool, MAX_TAG).text}</a></h2>
+<p class="muted">${shortenText(agentTag, MAX_TAG).text} · <time datetime="${timestamp}">${minute(timestamp)}</time></p>
+<p>${shortenText(reason, MAX_REASON).text}</p>
+${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}">${timeLeft(record, now)}</time>` : statusText(record)}</p></li>
+`;
+}
+
+/** `2026-11-20 10:30 UTC` */
+const minute = (at: string): string => `${at.slice(0, 16).replace('T', ' ')} UTC`;

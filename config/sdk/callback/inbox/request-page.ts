@@ -1,0 +1,119 @@
+import type { DeliveryAttempt } from '../../../../core/approval/audit.ts';
+import { unattendedText } from '../../../../core/approval/public-view.ts';
+import { history, statusText, timeLeft, voteText } from '../../../../core/approval/record-text.ts';
+import type { ApprovalRecord } from '../../../../core/approval/request.ts';
+import { DEFAULT_WIDTH } from '../../../../core/display/fold.ts';
+import { jsonLines, warningLines } from '../../../../core/display/json.ts';
+import { roleText } from '../../../../core/display/role-text.ts';
+import { displayText } from '../../../../core/display/text.ts';
+import type { Json } from '../../../../core/json.ts';
+import type { ApprovalDetails } from '../../approval-details.ts';
+import { type Content, type Html, html } from '../html.ts';
+import { page } from '../layout.ts';
+import { type InboxFrame, inboxBar } from './frame.ts';
+
+export interface RequestContext extends InboxFrame {
+  readonly request: ApprovalDetails;
+  /** Other calls of the execution, oldest first. */
+  readonly others: readonly ApprovalRecord[];
+  /** Where sensitive parameters are masked. */
+  readonly isMasked: boolean;
+  /** The form with which the person decides; absent if they may not. */
+  readonly form?: Html | undefined;
+  /** Why something was not done. */
+  readonly problem?: string | undefined;
+  readonly now: Date;
+}
+
+export function requestPage(context: RequestContext): string {
+  const { request, form, isMasked, problem } = context;
+  const { agentTag, tool, status } = request;
+  const title = `${displayText(tool)} · ${displayText(agentTag)}`;
+  return page(
+    title,
+    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${standing(context)}
+${facts(request)}
+${parameters('Parameters', request.parameters)}${isMasked && maskedNotice(context)}
+${form ?? (status === 'waiting' && !isMasked && html`<p class="question">You are not one of the people who decide this request.</p>`)}
+${decision(request)}${votes(request)}${others(context)}${events(request)}`,
+    { bar: inboxBar(context) },
+  );
+}
+
+function standing({ request, now }: RequestContext): Html {
+  const { status, timeout, unattendedSince } = request;
+  const unattended: Content = unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
+  const state =
+    status === 'waiting'
+      ? html`Waiting, <time datetime="${timeout}">${timeLeft(request, now)}</time>`
+      : html`${displayText(statusText(request))}`;
+  return html`<p class="state ${status}">${state}</p>${unattended}`;
+}
+
+function facts(request: ApprovalDetails): Html {
+  const { requestId, executionId, agentTag, tool, definition, reason, requester, model, timestamp, timeout, digest } =
+    request;
+  const rows: [string, string | undefined][] = [
+    ['What it does', definition?.description],
+    ['Reason', reason],
+    ['Tool', tool],
+    ['Agent', agentTag],
+    ['Requested for', requester],
+    ['Model', model],
+    ['Requested at', timestamp],
+    ['Expires at', timeout],
+    ['Execution', executionId],
+    ['Request', requestId],
+    ['Digest', digest],
+  ];
+  const known = rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  return html`<dl>${known.map(([name, value]) => html`<dt>${name}</dt><dd>${displayText(value)}</dd>\n`)}</dl>`;
+}
+
+function parameters(title: string, value: Json | object): Html {
+  const warnings = warningLines(value);
+  return html`<h2>${title}</h2>
+<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>
+${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}`;
+}
+
+function maskedNotice({ request, inboxUrl }: RequestContext): Html {
+  return html`<form method="post" action="${inboxUrl}/${request.requestId}">
+<p>Sensitive parameters are masked. When you show them, the history says so.</p>
+<div class="buttons"><button class="first" name="action" value="show">Show all parameters</button></div>
+</form>
+`;
+}
+
+function decision({ decisionReason, modifiedParams, outcome }: ApprovalDetails): Content {
+  return [
+    decisionReason !== undefined && html`<h2>Reason of the decision</h2>\n<p>${displayText(decisionReason)}</p>\n`,
+    modifiedParams && parameters('Changed parameters', modifiedParams),
+    outcome && parameters('Result', outcome),
+  ];
+}
+
+function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Content {
+  if (!rule) return undefined;
+  const lines = [
+    ...given.map((vote) => voteText(vote)),
+    ...(missing.length === 0 ? [] : [`missing: ${displayText(roleText(missing))}`]),
+  ];
+  return html`<h2>Votes</h2>
+<ul>${lines.map((line) => html`<li>${line}</li>\n`)}</ul>
+`;
+}
+
+function others({ others: calls, request, inboxUrl }: RequestContext): Content {
+  if (calls.length === 0) return undefined;
+  const { groupId } = request;
+  return html`<h2>Other calls of this execution</h2>
+<ul>${calls.map((call) => html`<li><a href="${inboxUrl}/${call.requestId}">${displayText(call.tool)}</a>: ${displayText(statusText(call))}${groupId !== undefined && call.groupId === groupId && ', of the same turn'}</li>\n`)}</ul>
+`;
+}
+
+function events(request: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): Html {
+  return html`<h2>History</h2>
+<ol class="history">${history(request).map(({ at, words }) => html`<li><time class="muted" datetime="${at}">${at}</time> ${words.join(' ')}</li>\n`)}</ol>
+`;
+}

@@ -1,0 +1,138 @@
+import * as assert from 'node:assert/strict';
+import { DETACH } from '../core/approval/call.ts';
+import { type InboxQuery, inboxPage, waitingCount } from '../core/approval/inbox.ts';
+import { createPrincipal } from '../core/approval/principal.ts';
+import { approvals } from '../core/approval/schema.ts';
+import type { ApprovalService } from '../core/approval/service.ts';
+import { MemoryStore } from '../plugins/stores/memory.ts';
+import { test } from './kit/test.ts';
+import { Bank, compileTestTools, createGate, openApprovalProcess, refund, startCall } from './suites/approval-setup.ts';
+import { expectError } from './suites/expect-error.ts';
+
+/** A store with requests that end after each of these times, of agents a and b in turn; returns their ids in that order. */
+async function withRequests(
+  timeouts: readonly number[],
+  body: (service: ApprovalService, ids: readonly string[], tick: (ms: number) => void) => Promise<void>,
+): Promise<void> {
+  let now = Date.parse('2026-01-01T00:00:00Z');
+  const app = await openApprovalProcess(new MemoryStore(() => now));
+  const tools = compileTestTools(new Bank().tool());
+  const ids: string[] = [];
+  for (const [index, approvalTimeout] of timeouts.entries()) {
+    const detach = new AbortController();
+    const gate = createGate(app, tools, { agentTag: index % 2 === 0 ? 'a' : 'b', humanInLoop: { approvalTimeout } });
+    ids.push((await startCall(gate, refund(), { signal: detach.signal })).request.requestId);
+    detach.abort(DETACH);
+  }
+  try {
+    await body(app.service, ids, (ms) => {
+      now += ms;
+    });
+  } finally {
+    await app.service.close();
+  }
+}
+
+/** The pages of a list, to its end. */
+async function pagesOf(service: ApprovalService, query: Partial<InboxQuery>): Promise<string[][]> {
+  const pages: string[][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await inboxPage(service, { status: 'waiting', limit: 3, ...query, cursor });
+    pages.push(page.records.map(({ requestId }) => requestId));
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return pages;
+}
+
+test('what waits comes by its deadline, page by page, also where many end at the same moment', () => {
+  // More with one deadline than a page of a shard has.
+  const timeouts = [9_000, 5_000, ...Array<number>(40).fill(7_000), 3_000, 8_000, 6_000];
+  return withRequests(timeouts, async (service, ids) => {
+    const at = (ms: number) => ids.filter((_, index) => timeouts[index] === ms).sort();
+    const expected = [3_000, 5_000, 6_000, 7_000, 8_000, 9_000].flatMap(at);
+    for (const limit of [1, 2, 3, 7, 100]) {
+      const pages = await pagesOf(service, { limit });
+      assert.deepEqual(pages.flat(), expected);
+      assert.ok(
+        pages.slice(0, -1).every((page) => page.length === limit),
+        'only the last page is not full',
+      );
+      assert.notEqual(pages.at(-1)?.length, 0);
+    }
+    assert.deepEqual(
+      (await pagesOf(service, { agentTag: 'b' })).flat(),
+      expected.filter((id) => ids.indexOf(id) % 2),
+    );
+    assert.equal(await waitingCount(service), '45');
+  });
+});
+
+test('what has passed its deadline does not wait', () =>
+  withRequests([1_000, 10_000, 60_000], async (service, ids, tick) => {
+    tick(20_000);
+    assert.deepEqual(await pagesOf(service, {}), [[ids[2]]]);
+    assert.equal(await waitingCount(service), '1');
+    tick(60_000);
+    assert.deepEqual(await pagesOf(service, {}), [[]]);
+  }));
+
+test('of more than a hundred that wait, only that is said', () =>
+  withRequests(Array<number>(101).fill(1_000), async (service) => {
+    assert.equal(await waitingCount(service), '100+');
+  }));
+
+test('what does not wait any more comes the newest first', () =>
+  withRequests([1_000, 1_000, 60_000, 1_000, 1_000, 1_000], async (service, ids, tick) => {
+    tick(2_000);
+    await service.clock.readNow();
+    for (const id of ids) await service.getExpiringIfDue(id);
+    const expected = ids.filter((_, index) => index !== 2).reverse();
+    for (const limit of [1, 2, 5, 6]) {
+      assert.deepEqual((await pagesOf(service, { status: 'rejected', limit })).flat(), expected);
+    }
+    assert.deepEqual((await pagesOf(service, { status: 'rejected', agentTag: 'b' })).flat(), [ids[5], ids[3], ids[1]]);
+  }));
+
+test('a filter looks at a thousand requests for a page, and the next page begins after them', () =>
+  withRequests([1_000, 60_000], async (service, [first = '', last = '']) => {
+    const found = await service.read(first);
+    assert.ok(found);
+    const rows = service.backend.records(approvals);
+    for (let index = 0; index < 1_200; index++) {
+      const requestId = `${first.slice(0, -12)}${index.toString(16).padStart(12, '0')}`;
+      await rows.insert({
+        ...found.record,
+        requestId,
+        shard: index % 16,
+        expiresAt: new Date(found.record.expiresAt.getTime() + index),
+      });
+    }
+    const page = await inboxPage(service, { status: 'waiting', agentTag: 'b', limit: 3 });
+    assert.deepEqual(page.records, []);
+    assert.ok(page.cursor);
+    assert.deepEqual((await pagesOf(service, { agentTag: 'b' })).flat(), [last]);
+  }));
+
+test('a text is found in the tool, the agent, the reason and the id, in capitals or not', () =>
+  withRequests([1_000, 2_000], async (service, [first = '', second = '']) => {
+    const found = async (text: string) => (await pagesOf(service, { text })).flat();
+    assert.deepEqual(await found('REFUND'), [first, second]);
+    assert.deepEqual(await found(second.slice(-12).toUpperCase()), [second]);
+    assert.deepEqual(await found('nothing like it'), []);
+    assert.deepEqual((await pagesOf(service, { tool: 'refund' })).flat(), [first, second]);
+    assert.deepEqual((await pagesOf(service, { tool: 'refun' })).flat(), []);
+  }));
+
+test('without a rule everybody may decide', () =>
+  withRequests([1_000], async (service, ids) => {
+    const decidableBy = createPrincipal({ id: 'ann', groups: [] }, 'token');
+    assert.deepEqual((await pagesOf(service, { decidableBy })).flat(), ids);
+  }));
+
+test('a cursor that no page had is refused', () =>
+  withRequests([], async (service) => {
+    for (const cursor of ['', 'x', '1.apr_', '99999999999999999.apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11']) {
+      await expectError(inboxPage(service, { status: 'waiting', limit: 1, cursor }), 'value_invalid');
+    }
+  }));

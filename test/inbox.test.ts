@@ -1,0 +1,268 @@
+import * as assert from 'node:assert/strict';
+import type { ApprovalsConfig } from '../config/define.ts';
+import { Browser } from './kit/oidc.ts';
+import { ORIGIN, withSignIn } from './kit/sign-in.ts';
+import { test } from './kit/test.ts';
+import { type GateUnderTest, withGate } from './suites/gate-client.ts';
+
+// People in the inbox, with a browser without scripts that follows redirects and keeps cookies.
+
+const INBOX = `${ORIGIN}/svc/inbox`;
+const SERVER: ApprovalsConfig = {
+  roles: { deciders: ['group:finance', 'user:cy'], heads: ['group:heads'] },
+  server: { role: 'deciders' },
+};
+
+interface InboxFixture extends GateUnderTest {
+  readonly handler: (request: Request) => Promise<Response>;
+  newBrowser(): Browser;
+  tokenOf(id: string, ...groups: string[]): Promise<string>;
+  /** A browser with the list, signed in with a token. */
+  signedIn(id: string, ...groups: string[]): Promise<Browser>;
+}
+
+async function withInbox(
+  body: (inbox: InboxFixture) => Promise<void>,
+  approvals: ApprovalsConfig = SERVER,
+): Promise<void> {
+  await withGate({ approvals }, async (gate) => {
+    const handler = gate.svc.approvals.handler();
+    const newBrowser = () => new Browser({ [ORIGIN]: handler });
+    const tokenOf = async (id: string, ...groups: string[]) =>
+      (await gate.svc.people.createToken({ id, groups }, { validForMs: 60_000 })).token;
+    await body({
+      ...gate,
+      handler,
+      newBrowser,
+      tokenOf,
+      async signedIn(id, ...groups) {
+        const browser = newBrowser();
+        await browser.open(INBOX);
+        await browser.submit('name="token"', { token: await tokenOf(id, ...groups) });
+        return browser;
+      },
+    });
+  });
+}
+
+const approve = (browser: Browser, fields = {}) => browser.submit('name="view"', { action: 'approve', ...fields });
+
+test('a person signs in with a token, sees what waits, reads a request, approves it with a change, and signs out', () =>
+  withInbox(async ({ signedIn, refund, svc, refunds }) => {
+    const { request, outcome } = await refund({ orderId: '77', amount: 5 });
+    const browser = await signedIn('ann@acme.example', 'finance');
+    assert.equal(browser.page.status, 200);
+    assert.match(browser.page.text, /<title>\(1\) Waiting for a decision · shop \(dev\)<\/title>/);
+    assert.match(browser.page.text, /Signed in as ann@acme\.example/);
+    await browser.follow('refund');
+    assert.equal(browser.page.url, `${INBOX}/${request.requestId}`);
+    assert.match(browser.page.text, /Pays money back\.[\s\S]*&quot;orderId&quot;: &quot;77&quot;/);
+    await approve(browser, { reason: 'half of it', modifiedParams: '{"amount":2}' });
+    assert.deepEqual([browser.page.status, browser.page.url], [200, `${INBOX}/${request.requestId}`]);
+    assert.match(browser.page.text, /approved by ann@acme\.example[\s\S]*half of it/);
+    assert.equal((await outcome).status, 'completed');
+    assert.deepEqual(
+      refunds.map((one) => ({ ...(one as object) })),
+      [{ orderId: '77', amount: 2 }],
+    );
+    const { deciders, events } = await svc.approvals.get(request.requestId);
+    assert.deepEqual(deciders, [{ id: 'ann@acme.example', groups: ['finance'], verifiedBy: 'token' }]);
+    assert.equal(events.find(({ type }) => type === 'approved')?.from, 'inbox');
+    await browser.follow('Inbox');
+    assert.match(browser.page.text, /Nothing is waiting for a decision/);
+    await browser.submit('value="sign-out"');
+    assert.deepEqual([browser.page.status, browser.cookiesOf(ORIGIN).size], [401, 0]);
+    assert.match(browser.page.text, /Sign in to the inbox/);
+  }));
+
+test('sensitive parameters are shown to who asks for them, and the history says so', () =>
+  withInbox(async ({ signedIn, refund, svc }) => {
+    const { request } = await refund({ orderId: '1', amount: 5, card: '4242-secret' });
+    const browser = await signedIn('ann', 'finance');
+    await browser.follow('refund');
+    assert.doesNotMatch(browser.page.text, /4242-secret|name="view"/);
+    await browser.submit('value="show"', { action: 'show' });
+    assert.match(browser.page.text, /4242-secret[\s\S]*name="view"[\s\S]*revealed by ann/);
+    await browser.submit('name="view"', { action: 'reject', reason: 'no' });
+    assert.match(browser.page.text, /rejected by ann/);
+    assert.doesNotMatch(browser.page.text, /4242-secret/, 'not after the decision');
+    const { events } = await svc.approvals.get(request.requestId);
+    assert.deepEqual(
+      events.slice(0, 3).map(({ type, principal }) => [type, principal?.id]),
+      [
+        ['requested', undefined],
+        ['revealed', 'ann'],
+        ['rejected', 'ann'],
+      ],
+    );
+  }));
+
+test('who has no token, a wrong one, a revoked one or one of no member gets no list and no request', () =>
+  withInbox(async ({ newBrowser, tokenOf, refund, svc, signedIn }) => {
+    const { request } = await refund();
+    const url = `${INBOX}/${request.requestId}`;
+    const assertNothingShown = (browser: Browser, status: number) => {
+      assert.equal(browser.page.status, status);
+      assert.doesNotMatch(browser.page.text, /refund|payouts|1234/);
+    };
+    const browser = newBrowser();
+    for (const page of [INBOX, url, `${INBOX}?status=approved`]) {
+      await browser.open(page);
+      assertNothingShown(browser, 401);
+    }
+    await browser.submit('name="token"', { token: 'svcp_wrong' });
+    assertNothingShown(browser, 401);
+    assert.match(browser.page.text, /role="alert">The token is not valid/);
+    await browser.submit('name="token"', { token: await tokenOf('bo', 'sales') });
+    assertNothingShown(browser, 403);
+    assert.equal(browser.cookiesOf(ORIGIN).size, 0, 'nobody is signed in without access');
+    const revoked = await signedIn('cy');
+    assert.match(revoked.page.text, /refund/);
+    for await (const { tokenId, principal } of svc.people.tokens()) {
+      if (principal === 'cy') await svc.people.revokeToken(tokenId);
+    }
+    await revoked.open(url);
+    assertNothingShown(revoked, 401);
+    assert.match(revoked.page.text, /Your session has ended/);
+  }));
+
+test('a form decides only as the person whom its page has shown, from this site, and with the proof of its page', () =>
+  withInbox(async ({ handler, signedIn, refund, svc }) => {
+    const { request } = await refund();
+    const browser = await signedIn('ann', 'finance');
+    const cookie = [...browser.cookiesOf(ORIGIN)].map(([name, value]) => `${name}=${value}`).join('; ');
+    await browser.follow('refund');
+    const [, view = ''] = /name="view" value="([^"]+)"/.exec(browser.page.text) ?? [];
+    const post = async (fields: object, headers: Record<string, string> = {}) => {
+      const response = await handler(
+        new Request(`${INBOX}/${request.requestId}`, {
+          method: 'POST',
+          headers: {
+            cookie,
+            'content-type': 'application/x-www-form-urlencoded',
+            'sec-fetch-site': 'same-origin',
+            ...headers,
+          },
+          body: new URLSearchParams({ action: 'approve', view, person: 'ann', ...fields }).toString(),
+        }),
+      );
+      return [response.status, (await svc.approvals.get(request.requestId)).status];
+    };
+    assert.deepEqual(await post({}, { 'sec-fetch-site': 'cross-site' }), [403, 'waiting']);
+    assert.deepEqual(await post({}, { 'sec-fetch-site': 'same-site' }), [403, 'waiting']);
+    assert.deepEqual(await post({}, { 'content-type': 'text/plain' }), [400, 'waiting']);
+    assert.deepEqual(await post({}, { cookie: '' }), [401, 'waiting']);
+    assert.deepEqual(await post({ view: '' }), [400, 'waiting']);
+    assert.deepEqual(await post({ view: `${view.slice(0, 20)}x${view.slice(21)}` }), [400, 'waiting']);
+    assert.deepEqual(await post({ person: 'bo' }), [401, 'waiting']);
+    assert.deepEqual(await post({ person: '' }), [401, 'waiting']);
+    assert.deepEqual(await post({ action: 'approved' }), [400, 'waiting']);
+    assert.deepEqual(await post({ modifiedParams: '{"amount":-1}' }), [422, 'waiting']);
+    assert.deepEqual(await post({}), [303, 'approved']);
+    assert.deepEqual(await post({ action: 'reject' }), [409, 'approved'], 'a late form gets what was decided');
+  }));
+
+test('what the model writes stays text', () =>
+  withInbox(async ({ signedIn, refund }) => {
+    const { request } = await refund({ orderId: '"><script>alert(1)</script>', amount: 1 });
+    const browser = await signedIn('<b>ann</b>', 'finance');
+    for (const url of [INBOX, `${INBOX}/${request.requestId}`, `${INBOX}?text=%22%3E%3Cscript%3E&agent=%3Cb%3E`]) {
+      await browser.open(url);
+      assert.equal(browser.page.status, 200);
+      assert.doesNotMatch(browser.page.text, /<script|<b>/);
+    }
+  }));
+
+test('the filter is in the URL; a query that is not known is refused', () =>
+  withInbox(async ({ signedIn, refund }) => {
+    await refund({ orderId: '1', amount: 1 });
+    const browser = await signedIn('ann', 'finance');
+    const count = async (query: string) => {
+      await browser.open(`${INBOX}?${query}`);
+      return browser.page.status === 200 ? [...browser.page.text.matchAll(/<li>/g)].length : browser.page.status;
+    };
+    for (const query of ['', 'agent=payouts', 'tool=refund', 'text=pays', 'mine=1', 'status=waiting&agent=']) {
+      assert.equal(await count(query), query === 'text=pays' ? 0 : 1, query);
+    }
+    for (const query of ['agent=other', 'tool=other', 'status=approved']) assert.equal(await count(query), 0, query);
+    for (const query of ['status=x', 'limit=1', 'agent=a&agent=b', 'cursor=x'])
+      assert.equal(await count(query), 400, query);
+  }));
+
+test('more than a page of requests is read page by page', () =>
+  withInbox(async ({ signedIn, refund }) => {
+    const ids = await Promise.all(
+      Array.from({ length: 25 }, async () => (await refund({ orderId: '1', amount: 1 })).request.requestId),
+    );
+    const browser = await signedIn('ann', 'finance');
+    const shown = () => [...browser.page.text.matchAll(/inbox\/(apr_[^"]+)"/g)].map(([, id]) => id);
+    const first = shown();
+    assert.equal(first.length, 20);
+    await browser.follow('Next page');
+    assert.deepEqual([...first, ...shown()].sort(), ids.sort());
+    assert.doesNotMatch(browser.page.text, /Next page/);
+    await browser.follow('First page');
+    assert.deepEqual(shown(), first);
+  }));
+
+test('by a rule, each person sees what waits for them and the votes of others', () =>
+  withInbox(
+    async ({ signedIn, refund }) => {
+      await refund({ orderId: '1', amount: 5 });
+      const ann = await signedIn('ann', 'finance');
+      await ann.open(`${INBOX}?mine=1`);
+      await ann.follow('refund');
+      await approve(ann);
+      assert.match(ann.page.text, /Waiting[\s\S]*approve by ann[\s\S]*missing: 1 of heads/);
+      await ann.open(`${INBOX}?mine=1`);
+      assert.match(ann.page.text, /No request matches the filter/);
+      const cy = await signedIn('cy');
+      await cy.follow('refund');
+      assert.match(cy.page.text, /You are not one of the people who decide this request/);
+      assert.doesNotMatch(cy.page.text, /name="view"/);
+      const di = await signedIn('di', 'finance', 'heads');
+      await di.open(`${INBOX}?mine=1`);
+      await di.follow('refund');
+      await approve(di);
+      assert.match(di.page.text, /approved by ann, di/);
+    },
+    {
+      ...SERVER,
+      rules: [{ approve: [{ role: 'finance' }, { role: 'heads' }] }],
+      roles: { ...SERVER.roles, finance: ['group:finance'] },
+    },
+  ));
+
+test('where there is a provider, a person signs in there and is back on the page that they asked for', () =>
+  withSignIn(
+    async ({ newBrowser, refund }) => {
+      const { request } = await refund({ orderId: '1', amount: 5 });
+      const browser = newBrowser();
+      await browser.open(`${INBOX}/${request.requestId}`);
+      assert.equal(browser.page.status, 401);
+      await browser.signIn('ann');
+      assert.equal(browser.page.url, `${INBOX}/${request.requestId}`);
+      await approve(browser);
+      assert.match(browser.page.text, /approved by ann@acme\.example/);
+      await browser.open(INBOX);
+      await browser.submit('value="sign-out"');
+      assert.equal(browser.page.status, 401);
+      const other = newBrowser();
+      await other.open(INBOX);
+      await other.signIn('bo');
+      assert.equal(other.page.status, 403);
+      await other.submit('value="sign-out"');
+      assert.equal(other.cookiesOf(ORIGIN).size, 0);
+    },
+    { more: { server: { role: 'finance' } } },
+  ));
+
+test('without approvals.server there is no inbox', () =>
+  withInbox(
+    async ({ newBrowser }) => {
+      const browser = newBrowser();
+      await browser.open(INBOX);
+      assert.equal(browser.page.status, 404);
+    },
+    { callbackBase: `${ORIGIN}/svc` },
+  ));
