@@ -1,6 +1,6 @@
 import type { DeliveryAttempt } from '../../core/approval/audit.ts';
 import { unattendedText } from '../../core/approval/public-view.ts';
-import { history, statusText, timeLeft, voteText } from '../../core/approval/record-text.ts';
+import { history, parametersText, statusText, timeLeft, voteText } from '../../core/approval/record-text.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../core/approval/request.ts';
 import { durationText } from '../../core/approval/rule.ts';
 import { foldLine } from '../../core/display/fold.ts';
@@ -132,11 +132,4 @@ export function questionText(verb: 'Approve' | 'Reject', request: ShownRequest):
 /** The history, one event per line. */
 export function historyLines(record: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): string[] {
   return history(record).map(({ at, words }) => [at, ...words].join('  '));
-}
-
-/** Safe to show. */
-function parametersText({ parameters }: ApprovalRequest): string {
-  return Object.entries(parameters)
-    .map(([name, value]) => `${displayText(name)}=${inlineJson(value)}`)
-    .join(' ');
 }

@@ -43,6 +43,13 @@ export function timeLeft({ timeout }: ApprovalRequest, now: Date): string {
   return `${parts.join(' ')} left`;
 }
 
+/** All parameters on one line. */
+export function parametersText({ parameters }: ApprovalRequest): string {
+  return Object.entries(parameters)
+    .map(([name, value]) => `${displayText(name)}=${inlineJson(value)}`)
+    .join(' ');
+}
+
 export function voteText({ by, approved, at, modifiedParams, reason, void: isVoid }: ApprovalVote): string {
   const words = [
     approved ? 'approve' : 'reject',

@@ -31,6 +31,8 @@ button[value=approve],.first{background:var(--accent);border-color:var(--accent)
 button[value=reject]{border-color:var(--bad);color:var(--bad)}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.5rem}.buttons>*{min-width:9rem}
 main ul,main ol{padding-left:1.25rem}main li{margin:.35rem 0}
+nav.tabs{display:flex;flex-wrap:wrap;gap:.25rem;border-bottom:1px solid var(--line);margin:0 0 1rem}.tabs a{padding:.6rem .9rem;color:var(--muted);text-decoration:none;border-bottom:3px solid transparent}.tabs a:hover{color:var(--text)}.tabs a[aria-current]{color:var(--text);font-weight:600;border-color:var(--accent)}
+summary{cursor:pointer;padding:.4rem 0;font-weight:600}
 .filter{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;align-items:end;margin:1rem 0 1.5rem}.filter label{font-size:.9375rem}.filter .check{align-self:center;padding-top:1.2rem;font-weight:400}
 .requests{list-style:none;padding:0;display:grid;gap:.75rem}main .requests li{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.9rem 1.25rem;display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.15rem 1rem}
 .requests li>*{margin:0;grid-column:1}.requests li .state{grid-column:2;grid-row:1}

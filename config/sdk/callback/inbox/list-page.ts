@@ -1,6 +1,7 @@
 import type { InboxPage } from '../../../../core/approval/inbox.ts';
-import { statusText, timeLeft } from '../../../../core/approval/record-text.ts';
+import { parametersText, statusText, timeLeft } from '../../../../core/approval/record-text.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord } from '../../../../core/approval/request.ts';
+import { shorten } from '../../../../core/display/limit.ts';
 import { roleText } from '../../../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../../../core/display/text.ts';
 import { type Content, type Html, html } from '../html.ts';
@@ -26,7 +27,7 @@ interface ListContext extends InboxFrame {
 }
 
 const MAX_TAG = 60;
-const MAX_REASON = 200;
+const MAX_TEXT = 200;
 
 export function listPage(context: ListContext): string {
   const { filter, waiting, product, env, isFirst } = context;
@@ -34,7 +35,7 @@ export function listPage(context: ListContext): string {
   const heading = filter.status === 'waiting' ? 'Waiting for a decision' : HEADINGS[filter.status];
   return page(
     heading,
-    html`${filterForm(context)}
+    html`${statusLinks(context)}${filterForm(context)}
 ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
 <nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>`,
     {
@@ -45,7 +46,7 @@ ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${reco
   );
 }
 
-const HEADINGS = { approved: 'Approved', rejected: 'Rejected', cancelled: 'Cancelled' } as const;
+const HEADINGS = { waiting: 'Waiting', approved: 'Approved', rejected: 'Rejected', cancelled: 'Cancelled' } as const;
 
 /** The list with this filter, from a cursor on. */
 function listUrl({ inboxUrl, filter }: ListContext, cursor?: string): string {
@@ -55,28 +56,39 @@ function listUrl({ inboxUrl, filter }: ListContext, cursor?: string): string {
   return `${inboxUrl}?${query}`;
 }
 
+/** The statuses, as links that keep the rest of the filter. */
+function statusLinks(context: ListContext): Html {
+  const links = APPROVAL_STATUSES.map((status) => {
+    const isCurrent = status === context.filter.status;
+    const url = listUrl({ ...context, filter: { ...context.filter, status } });
+    return html`<a href="${url}"${isCurrent && html` aria-current="page"`}>${HEADINGS[status]}</a>\n`;
+  });
+  return html`<nav class="tabs" aria-label="Status">${links}</nav>`;
+}
+
 function filterForm({ inboxUrl, filter }: ListContext): Html {
   const { status, agent, tool, text, mine } = filter;
-  const options = APPROVAL_STATUSES.map((one) => html`<option${one === status && html` selected`}>${one}</option>`);
-  return html`<form class="filter" method="get" action="${inboxUrl}" role="search">
-<label>Status <select name="status">${options}</select></label>
+  return html`<details${isFiltered(filter) && html` open`}><summary>Filter</summary>
+<form class="filter" method="get" action="${inboxUrl}" role="search">
+<input type="hidden" name="status" value="${status}">
 <label>Agent <input name="agent" value="${agent}"></label>
 <label>Tool <input name="tool" value="${tool}"></label>
 <label>Text <input type="search" name="text" value="${text}"></label>
 <label class="check"><input type="checkbox" name="mine" value="1"${mine && html` checked`}> Mine to decide</label>
-<button>Filter</button>
-</form>`;
+<button>Apply</button>
+</form></details>`;
 }
 
+const isFiltered = ({ agent, tool, text, mine }: ListFilter): boolean =>
+  [agent, tool, text].some((one) => one !== '') || mine;
+
 function emptyNotice({ filter, page: { cursor }, isFirst }: ListContext): Html {
-  const { status, agent, tool, text, mine } = filter;
-  const isFiltered = [agent, tool, text].some((one) => one !== '') || mine;
   if (cursor !== undefined) return html`<p class="empty">Nothing found so far. More requests are on the next page.</p>`;
   if (!isFirst) return html`<p class="empty">No more requests.</p>`;
-  if (isFiltered) return html`<p class="empty">No request matches the filter.</p>`;
-  return status === 'waiting'
+  if (isFiltered(filter)) return html`<p class="empty">No request matches the filter.</p>`;
+  return filter.status === 'waiting'
     ? html`<p class="empty">Nothing is waiting for a decision.</p>`
-    : html`<p class="empty">No request is ${status}.</p>`;
+    : html`<p class="empty">No request is ${filter.status}.</p>`;
 }
 
 function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
@@ -84,7 +96,8 @@ function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
   const needed: Content = missing.length > 0 && html`<p class="muted">Missing: ${displayText(roleText(missing))}</p>`;
   return html`<li><h2><a href="${inboxUrl}/${requestId}">${shortenText(tool, MAX_TAG).text}</a></h2>
 <p class="muted">${shortenText(agentTag, MAX_TAG).text} · <time datetime="${timestamp}">${minute(timestamp)}</time></p>
-<p>${shortenText(reason, MAX_REASON).text}</p>
+<p>${shortenText(reason, MAX_TEXT).text}</p>
+<p><code>${shorten(parametersText(record), MAX_TEXT).text}</code></p>
 ${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}">${timeLeft(record, now)}</time>` : statusText(record)}</p></li>
 `;
 }
