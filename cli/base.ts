@@ -109,6 +109,14 @@ export abstract class SvcCommand extends Command<SvcContext> {
     return this.context.signal;
   }
 
+  /** Resolves when the command is to stop. */
+  untilStopped(): Promise<void> {
+    return new Promise((stop) => {
+      if (this.signal.aborted) stop();
+      else this.signal.addEventListener('abort', () => stop(), { once: true });
+    });
+  }
+
   /** The colors of stdout. */
   get colors(): Colors {
     return this.context.colors.stdout;

@@ -98,8 +98,13 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/approvals/watch.ts'),
   },
   {
+    path: 'approvals inbox',
+    summary: 'Opens the inbox in the browser of this machine',
+    load: () => import('./commands/approvals/inbox.ts'),
+  },
+  {
     path: 'approvals serve',
-    summary: 'Serves the approval callback over HTTP',
+    summary: 'Serves the callback, the API and the inbox over HTTP',
     load: () => import('./commands/approvals/serve.ts'),
   },
   {

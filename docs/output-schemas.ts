@@ -334,6 +334,7 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'approvals approve': decision,
   'approvals reject': decision,
   'approvals watch': object({ event: oneOf('requested', 'decided'), request }),
+  'approvals inbox': either(object({ event: { const: 'listening' }, url: text }), result({ event: text, url: text })),
   'approvals serve': either(
     object({ event: { const: 'listening' }, url: text }),
     object({ event: { const: 'waiting' }, ...database, requestId: text, expiresAt: moment }),

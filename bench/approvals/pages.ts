@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { StorageBackend } from '../../core/approval/backend.ts';
+import { inboxPage, waitingCount } from '../../core/approval/inbox.ts';
 import { listApprovals } from '../../core/approval/list-approvals.ts';
 import { newRequestId } from '../../core/approval/request.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from '../../core/approval/schema.ts';
@@ -121,6 +122,7 @@ async function pagesOn(
     () => listApprovals(service, { executionId: 'exe_7' }),
     () => service.rows.page('byExpiry', due),
     () => listApprovals(service, { limit: 1000 }),
+    () => Promise.all([inboxPage(service, { status: 'waiting', limit: 20 }), waitingCount(service)]),
   ];
   const times: number[][] = [];
   for (const page of pages) {
@@ -156,7 +158,7 @@ for (const name of positionals.length > 0 ? positionals : Object.keys(ENGINES)) 
     await drop();
   }
 }
-const HEAD = ['', '100 by status', 'by agent', 'by execution', 'by expiry', '1,000 by status', 'written'];
+const HEAD = ['', '100 by status', 'by agent', 'by execution', 'by expiry', '1,000 by status', 'inbox', 'written'];
 const text = [
   '# Measured with `npm run bench -- pages`',
   `A page of ${waiting.toLocaleString('en')} waiting requests: p50 and p95 of ${rounds}, in ms (target: p95 of at most ${LIMIT_MS}).`,

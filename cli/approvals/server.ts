@@ -61,6 +61,13 @@ export async function startServer({ host, port, handler, isReady }: ServerOption
   };
 }
 
+/** The value of --port. Throws `usage`. */
+export function portOf(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
+  throw new SvcError('usage', `--port must be a port number, not "${text}".`);
+}
+
 /** Whether the store responds. Calls within `READY_TTL_MS`, and while the store is being asked, share one answer. */
 function readiness(isReady: () => Promise<unknown>): () => Promise<boolean> {
   let last: { readonly since: number; readonly answer: Promise<boolean> } | undefined;

@@ -33,6 +33,7 @@ import { type ApprovalDetails, approvalDetails, unknownRequestError } from './ap
 import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
 import { type CallbackOptions, errorResponse, openCallback } from './callback/handler.ts';
+import { assertInbox } from './callback/inbox/inbox-url.ts';
 import { onceSuccessful } from './once-successful.ts';
 import { openSealer, type SealOptions, sealPublicKeys, sealSource, sealsForRemoval } from './seals.ts';
 
@@ -137,9 +138,29 @@ export class Approvals {
     return pruneApprovals(service, options, isRunningIn(service.backend), seals);
   }
 
-  /** Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. */
+  /**
+   * Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. With
+   * `approvals.server` it also serves the HTTP API and the inbox.
+   */
   handler(options: CallbackOptions = {}): (request: Request) => Promise<Response> {
-    const open = onceSuccessful(async () => openCallback(await this.#runtime(), options));
+    return this.#served((runtime) => openCallback(runtime, options));
+  }
+
+  /**
+   * Returns the handler of `handler`, for a program that serves the inbox: it throws `config_invalid` without
+   * `approvals.server` or `approvals.callbackBase`.
+   */
+  inbox(options: CallbackOptions = {}): (request: Request) => Promise<Response> {
+    return this.#served((runtime) => {
+      assertInbox(runtime.config);
+      return openCallback(runtime, options);
+    });
+  }
+
+  #served(
+    openHandler: (runtime: Runtime) => Promise<(request: Request) => Promise<Response>>,
+  ): (request: Request) => Promise<Response> {
+    const open = onceSuccessful(async () => openHandler(await this.#runtime()));
     return async (request) => {
       let respond: (request: Request) => Promise<Response>;
       try {

@@ -1,11 +1,11 @@
 import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
-import { SvcError } from '../../../core/errors.ts';
+import { inboxUrl } from '../../../config/sdk/callback/inbox/inbox-url.ts';
 import { ApprovalsCommand } from '../../approvals/command.ts';
 import type { RunnerEvent } from '../../approvals/plan-runner.ts';
 import type { SealEvent } from '../../approvals/regular-seals.ts';
-import { startServer } from '../../approvals/server.ts';
+import { portOf, startServer } from '../../approvals/server.ts';
 import type { CommandResult } from '../../base.ts';
 import { errorLines, errorObject, plural } from '../../output.ts';
 
@@ -14,9 +14,9 @@ export default class ApprovalsServe extends ApprovalsCommand {
   static override paths = [['approvals', 'serve']];
   static override printsJsonLines = true;
   static override usage = Command.Usage({
-    description: 'Serves the approval callback over HTTP until it is stopped.',
+    description: 'Serves the approval callback, the HTTP API and the inbox over HTTP until it is stopped.',
     details:
-      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. It also consumes decisions from the broker of approvals.decisions, gives reminders and escalations to approvals.channels if no process of the agent does, and seals the audit every so often if approvals.seals is set.',
+      'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. With approvals.server, people decide in the inbox at {callbackBase}/inbox, and over HTTP. It also consumes decisions from the broker of approvals.decisions, gives reminders and escalations to approvals.channels if no process of the agent does, and seals the audit every so often if approvals.seals is set.',
     examples: [
       ['On this machine', 'svc approvals serve'],
       ['In a container', 'svc approvals serve --host 0.0.0.0 --port 8080'],
@@ -61,13 +61,12 @@ export default class ApprovalsServe extends ApprovalsCommand {
     const queue = decisionQueue(runtime);
     const stopDecisions = await consumeDecisions(runtime, (sentence) => this.warn(sentence));
     this.note(`Listening on ${server.url}`);
+    const inbox = inboxUrl(runtime.config);
+    if (inbox !== undefined) this.note(`The inbox is at ${inbox}`);
     const { decisions } = runtime.config.approvals ?? {};
     if (decisions) this.note(`Consuming decisions from the queue ${queue} of the broker "${decisions.broker}"`);
     if (this.json) this.jsonLine({ event: 'listening', url: server.url });
-    const stopped = new Promise<void>((stop) => {
-      if (this.signal.aborted) stop();
-      else this.signal.addEventListener('abort', () => stop(), { once: true });
-    });
+    const stopped = this.untilStopped();
     const ending = new AbortController();
     const work = [
       runner?.runPlans(runtime, this.signal, (event) => this.#report(event, runtime)),
@@ -114,10 +113,4 @@ export default class ApprovalsServe extends ApprovalsCommand {
     if (!this.json) return;
     this.jsonLine(event.event === 'failed' ? { ...event, error: errorObject(this.completed(event.error)) } : event);
   }
-}
-
-function portOf(text: string): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new SvcError('usage', `--port must be a port number, not "${text}".`);
 }

@@ -1,0 +1,108 @@
+import * as assert from 'node:assert/strict';
+import { svc as run, startCli } from './kit/cli.ts';
+import { Browser } from './kit/oidc.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { assertExit, LONG, type Project, project } from './kit/project.ts';
+import { test as declare } from './kit/test.ts';
+import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+
+// `svc approvals inbox`, with a store that another process has requests in.
+
+const missing = await unavailable();
+const STORE = { store: { database: 'main' } };
+
+interface Inbox extends GateUnderTest {
+  readonly shop: Project;
+  /** Starts the command, for `body` with the link that it prints; then stops it. */
+  opened(body: (link: string) => Promise<void>, env?: Readonly<Record<string, string>>): Promise<void>;
+}
+
+function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
+  if (missing !== undefined) {
+    declare.skip(name, missing);
+    return;
+  }
+  declare(
+    name,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      try {
+        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
+        const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
+        await withGate({ config, approvals: STORE }, (gate) =>
+          body({
+            ...gate,
+            shop,
+            async opened(visit, env) {
+              const running = startCli(['approvals', 'inbox'], shop.root, [], env);
+              await running.untilStderr('/inbox?link=');
+              const [link = ''] = /http:\S+/.exec(running.stderr()) ?? [];
+              try {
+                await visit(link);
+              } finally {
+                running.child.kill('SIGTERM');
+              }
+              assertExit(await running.ended);
+            },
+          }),
+        );
+      } finally {
+        await drop();
+      }
+    },
+    LONG,
+  );
+}
+
+test('one browser gets in by the link, once, and decides as on the command line', ({ opened, refund, svc }) =>
+  opened(async (link) => {
+    const { origin } = new URL(link);
+    const { request, outcome } = await refund({ orderId: '7', amount: 5 });
+    const browser = new Browser();
+    await browser.open(`${origin}/`);
+    assert.equal(browser.page.status, 401);
+    await browser.open(`${link.slice(0, -5)}x${link.slice(-4)}`);
+    assert.equal(browser.page.status, 401, 'another link');
+    await browser.open(link);
+    assert.deepEqual([browser.page.status, browser.page.url], [200, `${origin}/inbox`]);
+    assert.match(browser.page.text, /Signed in as command line, [\s\S]*refund/);
+    const second = new Browser();
+    for (const url of [link, `${origin}/inbox`, `${origin}/inbox/${request.requestId}`]) {
+      await second.open(url);
+      assert.equal(second.page.status, 401, url);
+      assert.doesNotMatch(second.page.text, /refund|payouts/);
+    }
+    await browser.follow('refund');
+    await browser.submit('name="view"', { action: 'approve', reason: 'fine' });
+    assert.match(browser.page.text, /approved by command line, /);
+    assert.equal((await outcome).status, 'completed');
+    const { decidedBy, deciders } = await svc.approvals.get(request.requestId);
+    assert.match(decidedBy ?? '', /^command line, /);
+    assert.equal(deciders, undefined, 'nobody was verified');
+  }));
+
+test('with SVC_TOKEN, its owner decides', async ({ opened, refund, svc }) => {
+  const { token } = await svc.people.createToken({ id: 'ann', groups: [] }, { validForMs: 600_000 });
+  const { request, outcome } = await refund({ orderId: '7', amount: 5 });
+  await opened(
+    async (link) => {
+      const browser = new Browser();
+      await browser.open(link);
+      assert.match(browser.page.text, /Signed in as ann/);
+      await browser.follow('refund');
+      await browser.submit('name="view"', { action: 'reject', reason: 'no' });
+    },
+    { SVC_TOKEN: token },
+  );
+  assert.equal((await outcome).status, 'rejected');
+  const { deciders } = await svc.approvals.get(request.requestId);
+  assert.deepEqual(deciders, [{ id: 'ann', groups: [], verifiedBy: 'token' }]);
+});
+
+test('it does not start with a token that is not valid, nor for an agent', async ({ shop }) => {
+  const invalid = await run(['approvals', 'inbox'], { cwd: shop.root, env: { SVC_TOKEN: 'svcp_wrong' } });
+  assert.deepEqual([invalid.status, invalid.stdout], [2, '']);
+  assert.match(invalid.stderr, /token_invalid/);
+  const agent = await run(['approvals', 'inbox', '--env', 'prd'], { cwd: shop.root, env: { CLAUDECODE: '1' } });
+  assert.match(agent.stderr, /agent_may_not_decide/);
+});
