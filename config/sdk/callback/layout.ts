@@ -24,6 +24,13 @@ button,.button{font:inherit;font-weight:600;display:inline-block;min-height:2.5r
 button[value=approve],.first{background:var(--accent);border-color:var(--accent);color:var(--on-accent)}
 button[value=reject]{border-color:var(--bad);color:var(--bad)}
 .buttons{display:flex;flex-wrap:wrap;gap:.5rem;margin-top:1rem}
+fieldset{border:1px solid var(--line);border-radius:8px;padding:.25rem 1rem 1rem;margin:1rem 0;min-width:0}legend{font-weight:600;padding:0 .4rem}
+details{border:1px solid var(--line);border-radius:8px;padding:.5rem 1rem;margin:1rem 0}summary{font-weight:600;cursor:pointer;padding:.25rem 0}
+.field{margin:1rem 0}.field button{margin-top:.4rem}.hint,.field .bad{font-size:.875rem;margin:.1rem 0}.hint{color:var(--muted)}
+[aria-invalid]{border:2px solid var(--bad)}
+.problems{border:2px solid var(--bad);border-radius:8px;padding:0 1rem;margin:1rem 0}.problems h2{margin-top:1rem}
+.diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff pre{margin:.25rem 0 .5rem}
+.default{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */

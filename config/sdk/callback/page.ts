@@ -5,6 +5,8 @@ import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../core/display/json.ts';
 import { roleText } from '../../../core/display/role-text.ts';
 import { displayText } from '../../../core/display/text.ts';
+import { type FormAnswer, type FormView, renderConfirmation, renderDecisionForm } from './decision-form.ts';
+import { renderDiff } from './form/diff.ts';
 import { type Content, type Html, html } from './html.ts';
 import { page } from './layout.ts';
 
@@ -25,6 +27,14 @@ export interface PageContext {
   readonly account?: Account | undefined;
 }
 
+interface ShownRequest {
+  /** Of the request, shortened. */
+  readonly digest: string;
+  readonly view: string;
+}
+
+type DecidedForm = Extract<FormAnswer, { readonly kind: 'decided' }>;
+
 /** The response to a GET, also for link previews: without parameters and decision form. */
 export function summaryPage(context: PageContext): string {
   return page(
@@ -35,31 +45,37 @@ export function summaryPage(context: PageContext): string {
   );
 }
 
-/**
- * The whole request with its decision form. `view` proves that the request was shown. The form has no one-line field,
- * in which Enter would press the first button.
- */
-export function decisionPage(
-  context: PageContext & { readonly request: ApprovalRecord },
-  { description, digest, view }: { readonly description?: string; readonly digest: string; readonly view: string },
-): string {
-  const { tool, agentTag, parameters, reason } = context.request;
+/** The whole request with its decision form. `view` proves that the request was shown. */
+export function decisionPage(context: PageContext, answer: FormView, { digest, view }: ShownRequest): string {
+  const { request, description } = answer;
+  const { parameters, reason } = request;
+  const shown = { ...context, request };
   const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
   const warnings = warningLines(parameters);
-  const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
+  const question = html`<p class="question">${`${questionOf(shown)}? Digest of what is shown: ${digest}`}</p>${ruleNotice(shown)}${unattendedNotice(request)}`;
   return page(
     'Approval',
-    html`${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
+    html`${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
 <pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
-${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}<form method="post">
-<input type="hidden" name="view" value="${view}">${personField(context)}
-<p class="question">${question}</p>${ruleNotice(context)}${unattendedNotice(context.request)}
-<p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
-<p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
-<div class="buttons"><button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button></div>
-</form>`,
+${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${renderDecisionForm(answer, { view, hidden: personField(context), question })}`,
     { bar: accountNotice(context) },
   );
+}
+
+/** The changes of a reviewer, before the decision. */
+export function confirmationPage(
+  context: PageContext,
+  answer: Extract<FormAnswer, { readonly kind: 'confirm' }>,
+  { digest }: Pick<ShownRequest, 'digest'>,
+): string {
+  const question = html`<p class="question">${`${questionOf(context)} with these changes? Digest of the request: ${digest}`}</p>`;
+  const body = html`<p>Nothing was decided yet.</p>\n${renderConfirmation(answer, question)}`;
+  return page('Approve with changes', body, { bar: accountNotice(context) });
+}
+
+function questionOf(context: PageContext): string {
+  const { agentTag, tool } = context.request;
+  return `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}`;
 }
 
 /** The outcome of a request, without parameters or a form. */
@@ -71,14 +87,15 @@ export function closedPage(context: PageContext & { readonly request: ApprovalRe
 }
 
 /** The response to a decision. */
-export function decidedPage(context: PageContext, result: SignalResult): string {
+export function decidedPage(context: PageContext, { result, changes }: DecidedForm): string {
   const { status, decidedAt } = result;
+  const diff = changes.length > 0 && html`\n<h2>Changes</h2>\n${renderDiff(changes)}`;
   if (status === 'waiting') {
     const text = `Your vote was stored at ${decidedAt}. Missing: ${roleText(result.missing ?? [])}.`;
-    return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}`);
+    return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}${diff}`);
   }
   const decided = html`<p>Decided at ${decidedAt}.</p>${unattendedNotice(result)}`;
-  return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}`);
+  return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}${diff}`);
 }
 
 /** Who must approve, and that this page does not know who the person is. */
@@ -113,8 +130,9 @@ function accountNotice({ account }: Pick<PageContext, 'account'>): Html | undefi
 }
 
 /** The form decides as this person only. */
-function personField({ account }: Pick<PageContext, 'account'>): Content {
-  return account?.person !== undefined && html`\n<input type="hidden" name="person" value="${account.person}">`;
+function personField({ account }: Pick<PageContext, 'account'>): Html | undefined {
+  const person = account?.person;
+  return person === undefined ? undefined : html`\n<input type="hidden" name="person" value="${person}">`;
 }
 
 export function messagePage(title: string, message: string): string {
