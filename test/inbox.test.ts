@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { ApprovalsConfig } from '../config/define.ts';
+import { HtmlForm } from './kit/html-form.ts';
 import { Browser } from './kit/oidc.ts';
 import { ORIGIN, withSignIn } from './kit/sign-in.ts';
 import { test } from './kit/test.ts';
@@ -57,7 +58,16 @@ test('a person signs in with a token, sees what waits, reads a request, approves
     await browser.follow('refund');
     assert.equal(browser.page.url, `${INBOX}/${request.requestId}`);
     assert.match(browser.page.text, /Pays money back\.[\s\S]*&quot;orderId&quot;: &quot;77&quot;/);
-    await approve(browser, { reason: 'half of it', modifiedParams: '{"amount":2}' });
+    const form = () => new HtmlForm(browser.page.text);
+    const send = (fields: URLSearchParams) => browser.submit('name="view"', Object.fromEntries(fields));
+    await send(form().fill('reason', 'half of it').fill('p.1', '-2').press('Approve'));
+    assert.equal(browser.page.status, 422);
+    assert.match(browser.page.text, /aria-invalid/);
+    await send(form().fill('p.1', '2').press('Approve'));
+    assert.match(browser.page.text, /<h1>Approve with changes: refund · payouts<\/h1>[\s\S]*Nothing was decided yet/);
+    await send(form().press('Back to the form'));
+    await send(form().press('Approve'));
+    await send(form().press('Approve with these changes'));
     assert.deepEqual([browser.page.status, browser.page.url], [200, `${INBOX}/${request.requestId}`]);
     assert.match(browser.page.text, /approved by ann@acme\.example[\s\S]*half of it/);
     assert.equal((await outcome).status, 'completed');

@@ -302,7 +302,7 @@ async function validateModifiedParams(
 }
 
 /** The parameters of a request with changes, validated, and with defaults. */
-function mergedParameters(
+export function mergedParameters(
   service: ApprovalService,
   { body: { parameters, toolDigest } }: ApprovalRow,
   changes: object,

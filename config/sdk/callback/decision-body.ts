@@ -1,6 +1,5 @@
 import type { Signal } from '../../../core/approval/decide.ts';
 import { parseDecision } from '../../../core/approval/parse-decision.ts';
-import { tokensEqual } from '../../../core/approval/token.ts';
 import { decodeUtf8 } from '../../../core/json.ts';
 import { readBody } from '../../../core/read-body.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
@@ -77,22 +76,7 @@ export function parseForm(body: Uint8Array): URLSearchParams {
   return fields;
 }
 
-/** The decision of a form; `view` is the proof that its page showed the whole request. Throws an `HttpError`. */
-export function formDecision(fields: URLSearchParams, view: string): Decision {
-  const action = fields.get('action');
-  if (action !== 'approve' && action !== 'reject') throw invalidDecision('The form has no valid action.');
-  if (!tokensEqual(fields.get('view') ?? '', view))
-    throw invalidDecision('The form was not sent from the page of this request.');
-  const reason = fields.get('reason')?.trim();
-  const changes = fields.get('modifiedParams')?.trim();
-  return {
-    approved: action === 'approve',
-    ...(reason && { reason }),
-    ...(changes && { modifiedParams: parseModifiedParams(changes) }),
-  };
-}
-
-function parseModifiedParams(text: string): ToolParameters {
+export function parseModifiedParams(text: string): ToolParameters {
   const value = parseDecision(text);
   if (shapeProblems(value, { map: 'json' }).length > 0)
     throw invalidDecision('The parameters to change are not a JSON object.');

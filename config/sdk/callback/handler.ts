@@ -1,8 +1,7 @@
-import { decide, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
+import { decide, type SignalOptions } from '../../../core/approval/decide.ts';
 import { isPersonToken } from '../../../core/approval/person-tokens.ts';
-import { toApprovalRecord, toApprovalRequest } from '../../../core/approval/public-view.ts';
+import { toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
-import { recordReveal } from '../../../core/approval/reveal.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
 import { shortDigest } from '../../../core/tool/call-digest.ts';
@@ -11,13 +10,22 @@ import { openApprovals } from '../approval-runtime.ts';
 import { commandLineLogin } from '../oidc-people.ts';
 import { bearerOf, type PeopleSource } from '../people-source.ts';
 import { accessOf } from './access.ts';
-import { formDecision, jsonDecision, parseForm, readDecisionBody, signalFor } from './decision-body.ts';
+import { jsonDecision, parseForm, readDecisionBody, signalFor } from './decision-body.ts';
+import { answerForm } from './decision-form.ts';
 import { isForm, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
 import { peopleDoor } from './inbox/door.ts';
 import { inboxHandler, isInboxPlace, isInboxRoute } from './inbox/handler.ts';
 import { PAGE_HEADERS } from './layout.ts';
 import { RateLimit } from './limits.ts';
-import { type Account, closedPage, decidedPage, decisionPage, messagePage, summaryPage } from './page.ts';
+import {
+  type Account,
+  closedPage,
+  confirmationPage,
+  decidedPage,
+  decisionPage,
+  messagePage,
+  summaryPage,
+} from './page.ts';
 import { isPeopleRoute, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
@@ -147,7 +155,7 @@ function deciderOf({ people }: CallbackContext, { headers }: Request, peer: stri
   return { actor: ACTOR, ...(token !== undefined && { token }) };
 }
 
-/** A decision as form fields; accepted only from a page that showed the whole request. */
+/** The answer to a form of the page of a request. */
 async function respondToForm(
   context: CallbackContext & { readonly account: Account | undefined },
   row: RequestRow,
@@ -155,30 +163,20 @@ async function respondToForm(
   decider: SignalOptions,
   fields: URLSearchParams,
 ): Promise<Response> {
-  const { approvals, key } = context;
-  const { record } = row;
-  const action = fields.get('action');
-  const view = viewToken(key, claims);
-  if (action === 'show') {
-    const found = await approvals.expireIfDue(row);
-    const { record: current } = found;
-    // Links end up in logs and chats, so a decided request is no longer shown.
-    if (current.status !== 'waiting' || approvals.isDue(current)) {
-      return page(200, closedPage({ ...context, request: toApprovalRecord(current) }));
-    }
-    const definition = await approvals.getToolDefinition(record.body.toolDigest);
-    const digest = shortDigest(record.body.digest);
-    const more = { digest, view, ...(definition && { description: definition.description }) };
-    const unattendedSince = await approvals.presence.unattendedSince(current);
-    const { record: shown } = await recordReveal(approvals, found, decider);
-    return page(200, decisionPage({ ...context, request: toApprovalRecord(shown, true, unattendedSince) }, more));
+  const view = viewToken(context.key, claims);
+  const shown = { digest: shortDigest(row.record.body.digest), view };
+  const request = toApprovalRequest(row.record);
+  const answer = await answerForm({ approvals: context.approvals, row, decider, fields, view });
+  switch (answer.kind) {
+    case 'form':
+      return page(answer.problems.length > 0 ? 422 : 200, decisionPage({ ...context, request }, answer, shown));
+    case 'confirm':
+      return page(200, confirmationPage({ ...context, request }, answer, shown));
+    case 'closed':
+      return page(200, closedPage({ ...context, request: answer.request }));
+    case 'decided':
+      return page(200, decidedPage({ ...context, request }, answer));
   }
-  const decision = formDecision(fields, view);
-  const result: SignalResult = await decide(approvals, signalFor(record.requestId, decision), {
-    ...decider,
-    reviewToken: record.body.digest,
-  });
-  return page(200, decidedPage({ ...context, request: toApprovalRequest(record) }, result));
 }
 
 function responseTo({ status, error, message, details, headers }: HttpError, wantsPage: boolean): Response {

@@ -5,6 +5,8 @@ import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../core/display/json.ts';
 import { roleText } from '../../../core/display/role-text.ts';
 import { displayText } from '../../../core/display/text.ts';
+import { type FormAnswer, type FormView, renderConfirmation, renderDecisionForm } from './decision-form.ts';
+import { renderDiff } from './form/diff.ts';
 import { type Content, type Html, html } from './html.ts';
 import { page } from './layout.ts';
 
@@ -25,6 +27,14 @@ export interface PageContext {
   readonly account?: Account | undefined;
 }
 
+interface ShownRequest {
+  /** Of the request, shortened. */
+  readonly digest: string;
+  readonly view: string;
+}
+
+type DecidedForm = Extract<FormAnswer, { readonly kind: 'decided' }>;
+
 /** The response to a GET, also for link previews: without parameters and decision form. */
 export function summaryPage(context: PageContext): string {
   return page(
@@ -36,43 +46,37 @@ export function summaryPage(context: PageContext): string {
 }
 
 /** The whole request with its decision form. `view` proves that the request was shown. */
-export function decisionPage(
-  context: PageContext & { readonly request: ApprovalRecord },
-  { description, digest, view }: { readonly description?: string; readonly digest: string; readonly view: string },
-): string {
-  const { parameters, reason } = context.request;
+export function decisionPage(context: PageContext, answer: FormView, { digest, view }: ShownRequest): string {
+  const { request, description } = answer;
+  const { parameters, reason } = request;
+  const shown = { ...context, request };
   const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
   const warnings = warningLines(parameters);
+  const question = html`<p class="question">${`${questionOf(shown)}? Digest of what is shown: ${digest}`}</p>${ruleNotice(shown)}${unattendedNotice(request)}`;
   return page(
     'Approval',
-    html`${requestFacts(context, [...more, ['Reason', reason], ['Digest', digest]])}
+    html`${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
 <pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
-${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${decisionForm(context, { digest, view, person: context.account?.person })}`,
+${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${renderDecisionForm(answer, { view, hidden: personField(context), question })}`,
     { bar: accountNotice(context) },
   );
 }
 
-interface FormContext {
-  readonly digest: string;
-  readonly view: string;
-  /** The id of the person as whom the form decides, and as nobody else; undefined if nobody is known. */
-  readonly person: string | undefined;
+/** The changes of a reviewer, before the decision. */
+export function confirmationPage(
+  context: PageContext,
+  answer: Extract<FormAnswer, { readonly kind: 'confirm' }>,
+  { digest }: Pick<ShownRequest, 'digest'>,
+): string {
+  const question = html`<p class="question">${`${questionOf(context)} with these changes? Digest of the request: ${digest}`}</p>`;
+  const body = html`<p>Nothing was decided yet.</p>\n${renderConfirmation(answer, question)}`;
+  return page('Approve with changes', body, { bar: accountNotice(context) });
 }
 
-/** The form that decides a request. It has no one-line field, in which Enter would press the first button. */
-export function decisionForm(
-  context: PageContext & { readonly request: ApprovalRecord },
-  { digest, view, person }: FormContext,
-): Html {
-  const { tool, agentTag } = context.request;
-  const question = `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}? Digest of what is shown: ${digest}`;
-  return html`<form method="post">
-<input type="hidden" name="view" value="${view}">${person !== undefined && html`\n<input type="hidden" name="person" value="${person}">`}
-<p class="question">${question}</p>${ruleNotice(context, person)}${unattendedNotice(context.request)}
-<p><label>Reason <textarea name="reason" rows="1" maxlength="2000"></textarea></label></p>
-<p><label>Parameters to change, as JSON; only when approving <textarea name="modifiedParams" rows="3" spellcheck="false"></textarea></label></p>
-<div class="buttons"><button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button></div>
-</form>`;
+/** `Let payouts call refund in shop, dev` */
+export function questionOf(context: Omit<PageContext, 'account'>): string {
+  const { agentTag, tool } = context.request;
+  return `Let ${displayText(agentTag)} call ${displayText(tool)} in ${placeText(context)}`;
 }
 
 /** The outcome of a request, without parameters or a form. */
@@ -84,27 +88,28 @@ export function closedPage(context: PageContext & { readonly request: ApprovalRe
 }
 
 /** The response to a decision. */
-export function decidedPage(context: PageContext, result: SignalResult): string {
+export function decidedPage(context: PageContext, { result, changes }: DecidedForm): string {
   const { status, decidedAt } = result;
+  const diff = changes.length > 0 && html`\n<h2>Changes</h2>\n${renderDiff(changes)}`;
   if (status === 'waiting') {
     const text = `Your vote was stored at ${decidedAt}. Missing: ${roleText(result.missing ?? [])}.`;
-    return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}`);
+    return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}${diff}`);
   }
   const decided = html`<p>Decided at ${decidedAt}.</p>${unattendedNotice(result)}`;
-  return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}`);
+  return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}${diff}`);
 }
 
 /** Who must approve, and that this page does not know who the person is. */
-function ruleNotice(
-  { request: { rule, missing = [] } }: { readonly request: ApprovalRecord },
-  person: string | undefined,
-): Content {
+function ruleNotice({
+  request: { rule, missing = [] },
+  account,
+}: PageContext & { readonly request: ApprovalRecord }): Content {
   if (!rule) return undefined;
   const needed = `Approvals that are missing: ${roleText(missing)}.`;
-  const text =
-    rule.unverified || person !== undefined
-      ? needed
-      : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
+  const isCounted = rule.unverified || account?.person !== undefined;
+  const text = isCounted
+    ? needed
+    : `${needed} The rule counts only people who were verified: decide with a token of a person, or where you are logged in.`;
   return html`\n<p>${displayText(text)}</p>`;
 }
 
@@ -126,6 +131,12 @@ function accountNotice({ account }: Pick<PageContext, 'account'>): Html | undefi
   return html`<form method="post" action="${url}"><input type="hidden" name="action" value="sign-out"><p>Signed in as ${displayText(person)}. <button>Sign out</button></p></form>\n`;
 }
 
+/** The form decides as this person only. */
+function personField({ account }: Pick<PageContext, 'account'>): Html | undefined {
+  const person = account?.person;
+  return person === undefined ? undefined : html`\n<input type="hidden" name="person" value="${person}">`;
+}
+
 export function messagePage(title: string, message: string): string {
   return page(title, html`<p>${displayText(message)}</p>`);
 }
@@ -143,6 +154,6 @@ function requestFacts(context: PageContext, more: readonly (readonly [string, st
   return html`<dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${displayText(value)}</dd>\n`)}</dl>`;
 }
 
-function placeText({ product, env }: PageContext): string {
+function placeText({ product, env }: Pick<PageContext, 'product' | 'env'>): string {
   return `${displayText(product)}, ${displayText(env)}`;
 }

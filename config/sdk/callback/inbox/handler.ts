@@ -1,13 +1,6 @@
-import { decide, isDecisionRefusal } from '../../../../core/approval/decide.ts';
-import { inboxPage, mayDecide, waitingCount } from '../../../../core/approval/inbox.ts';
-import { listApprovals } from '../../../../core/approval/list-approvals.ts';
-import { hasSensitiveParameters } from '../../../../core/approval/public-view.ts';
+import { inboxPage, waitingCount } from '../../../../core/approval/inbox.ts';
 import { APPROVAL_STATUSES, isRequestId } from '../../../../core/approval/request.ts';
-import type { ApprovalService, RequestRow } from '../../../../core/approval/service.ts';
-import { viewToken } from '../../../../core/approval/token.ts';
-import { describeError } from '../../../../core/errors.ts';
-import { approvalDetails } from '../../approval-details.ts';
-import { formDecision, parseForm, readDecisionBody, signalFor } from '../decision-body.ts';
+import { parseForm, readDecisionBody } from '../decision-body.ts';
 import {
   assertSameSite,
   invalidDecision,
@@ -18,13 +11,11 @@ import {
   refuseQuery,
 } from '../http-errors.ts';
 import { PAGE_HEADERS } from '../layout.ts';
-import { decisionForm } from '../page.ts';
-import { htmlResponse, httpErrorOf, redirectResponse } from '../response.ts';
-import { tokenClaims } from '../token.ts';
+import { htmlResponse } from '../response.ts';
+import { answerRequest, type RequestContext, showRequest } from './answer-request.ts';
 import type { Door } from './door.ts';
 import type { InboxFrame } from './frame.ts';
 import { type ListFilter, listPage } from './list-page.ts';
-import { requestPage } from './request-page.ts';
 
 /*
  * Pages for the people whom a door lets in; they need no scripts:
@@ -38,17 +29,10 @@ import { requestPage } from './request-page.ts';
 
 const ROUTE = /\/inbox(?:\/([^/]+))?\/?$/;
 const PAGE_SIZE = 20;
-const MAX_OTHERS = 50;
-const FROM = 'inbox';
 
 export const isInboxRoute = ({ url }: Request): boolean => ROUTE.test(new URL(url).pathname);
 
-export interface InboxContext {
-  readonly approvals: ApprovalService;
-  readonly product: string;
-  readonly env: string;
-  /** Signs what a form proves. */
-  readonly key: string;
+export interface InboxContext extends RequestContext {
   /** The URL below which the inbox is, without a slash at the end. */
   readonly base: string;
 }
@@ -72,10 +56,7 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     }
     const row = await context.approvals.getExpiringIfDue(requestId);
     if (!row) throw NOT_FOUND;
-    if (!fields) return showRequest(context, frame, row);
-    return fields.get('action') === 'show'
-      ? showRequest(context, frame, row, { reveal: true })
-      : decideByForm(context, frame, row, fields);
+    return fields ? answerRequest(context, frame, row, fields) : showRequest(context, frame, row);
   };
 }
 
@@ -112,7 +93,14 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
     }).catch(refuseQuery),
     waitingCount(approvals),
   ]);
-  return listPage({ ...frame, filter, page, waiting, isFirst: cursor === undefined, now: await nowOf(approvals) });
+  return listPage({
+    ...frame,
+    filter,
+    page,
+    waiting,
+    isFirst: cursor === undefined,
+    now: new Date(await approvals.clock.now()),
+  });
 }
 
 const FILTERS = ['status', 'agent', 'tool', 'text', 'mine', 'cursor'];
@@ -128,73 +116,4 @@ function filterOf(query: URLSearchParams): ListFilter {
   if (!status) throw invalidQuery(`The status is not one of ${APPROVAL_STATUSES.join(', ')}.`);
   const textOf = (name: string) => query.get(name)?.trim() ?? '';
   return { status, agent: textOf('agent'), tool: textOf('tool'), text: textOf('text'), mine: query.has('mine') };
-}
-
-const nowOf = async ({ clock }: ApprovalService): Promise<Date> => new Date(await clock.now());
-
-interface Shown {
-  readonly reveal?: boolean;
-  readonly status?: number;
-  readonly problem?: string;
-}
-
-async function showRequest(
-  context: InboxContext,
-  frame: InboxFrame,
-  row: RequestRow,
-  { reveal = false, status = 200, problem }: Shown = {},
-): Promise<Response> {
-  const { approvals, product, env } = context;
-  const { decider, principal } = frame.visitor;
-  const { requestId, executionId } = row.record;
-  const request = await approvalDetails(approvals, requestId, { reveal, ...decider, from: FROM });
-  const others = await listApprovals(approvals, { executionId, limit: MAX_OTHERS });
-  const isMasked = !reveal && hasSensitiveParameters(row.record.body);
-  const canDecide = request.status === 'waiting' && !isMasked && (await mayDecide(approvals, principal))(row.record);
-  const form = canDecide
-    ? decisionForm(
-        { request, product, env },
-        { digest: request.digest, view: viewOf(context, row), person: principal.id },
-      )
-    : undefined;
-  const page = requestPage({
-    ...frame,
-    request,
-    others: others.records.filter((one) => one.requestId !== requestId),
-    isMasked,
-    form,
-    problem,
-    now: await nowOf(approvals),
-  });
-  return htmlResponse(status, page, PAGE_HEADERS);
-}
-
-const viewOf = (context: InboxContext, row: RequestRow): string => viewToken(context.key, tokenClaims(context, row));
-
-/** What was decided is shown by the page that the browser is sent to, so that it can be loaded again. */
-async function decideByForm(
-  context: InboxContext,
-  frame: InboxFrame,
-  row: RequestRow,
-  fields: URLSearchParams,
-): Promise<Response> {
-  const { decider, principal } = frame.visitor;
-  const { requestId, body } = row.record;
-  if (fields.get('person') !== principal.id) {
-    const problem = `You are signed in as ${principal.id} now. Nothing was decided: look at the request again.`;
-    return showRequest(context, frame, row, { status: 401, problem });
-  }
-  const decision = formDecision(fields, viewOf(context, row));
-  try {
-    await decide(context.approvals, signalFor(requestId, decision), {
-      ...decider,
-      from: FROM,
-      reviewToken: body.digest,
-    });
-    return redirectResponse(`${frame.inboxUrl}/${requestId}`);
-  } catch (error) {
-    if (!isDecisionRefusal(error)) throw error;
-    const current = (await context.approvals.getExpiringIfDue(requestId)) ?? row;
-    return showRequest(context, frame, current, { status: httpErrorOf(error).status, problem: describeError(error) });
-  }
 }

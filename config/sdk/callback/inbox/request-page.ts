@@ -12,35 +12,43 @@ import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 
-export interface RequestContext extends InboxFrame {
+interface RequestPage extends InboxFrame {
   readonly request: ApprovalDetails;
   /** Other calls of the execution, oldest first. */
   readonly others: readonly ApprovalRecord[];
   /** Where sensitive parameters are masked. */
   readonly isMasked: boolean;
-  /** The form with which the person decides; absent if they may not. */
+  /** The form with which the person decides. */
   readonly form?: Html | undefined;
+  /** The request waits for others. */
+  readonly isExcluded: boolean;
   /** Why something was not done. */
   readonly problem?: string | undefined;
   readonly now: Date;
 }
 
-export function requestPage(context: RequestContext): string {
-  const { request, form, isMasked, problem } = context;
-  const { agentTag, tool, status } = request;
-  const title = `${displayText(tool)} · ${displayText(agentTag)}`;
+export function requestPage(context: RequestPage): string {
+  const { request, form, isMasked, isExcluded, problem } = context;
   return page(
-    title,
+    titleOf(request),
     html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${standing(context)}
 ${facts(request)}
 ${parameters('Parameters', request.parameters)}${isMasked && maskedNotice(context)}
-${form ?? (status === 'waiting' && !isMasked && html`<p class="question">You are not one of the people who decide this request.</p>`)}
+${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.</p>`}
 ${decision(request)}${votes(request)}${others(context)}${events(request)}`,
     { bar: inboxBar(context) },
   );
 }
 
-function standing({ request, now }: RequestContext): Html {
+/** The changes of a reviewer with their form, before the decision. */
+export function confirmationPage(frame: InboxFrame, request: ApprovalDetails, form: Html): string {
+  const body = html`<p>Nothing was decided yet.</p>\n${form}`;
+  return page(`Approve with changes: ${titleOf(request)}`, body, { bar: inboxBar(frame) });
+}
+
+const titleOf = ({ tool, agentTag }: ApprovalDetails): string => `${displayText(tool)} · ${displayText(agentTag)}`;
+
+function standing({ request, now }: RequestPage): Html {
   const { status, timeout, unattendedSince } = request;
   const unattended: Content = unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
   const state =
@@ -77,7 +85,7 @@ function parameters(title: string, value: Json | object): Html {
 ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}`;
 }
 
-function maskedNotice({ request, inboxUrl }: RequestContext): Html {
+function maskedNotice({ request, inboxUrl }: RequestPage): Html {
   return html`<form method="post" action="${inboxUrl}/${request.requestId}">
 <p>Sensitive parameters are masked. When you show them, the history says so.</p>
 <div class="buttons"><button class="first" name="action" value="show">Show all parameters</button></div>
@@ -104,7 +112,7 @@ function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Cont
 `;
 }
 
-function others({ others: calls, request, inboxUrl }: RequestContext): Content {
+function others({ others: calls, request, inboxUrl }: RequestPage): Content {
   if (calls.length === 0) return undefined;
   const { groupId } = request;
   return html`<h2>Other calls of this execution</h2>

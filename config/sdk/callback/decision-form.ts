@@ -1,0 +1,201 @@
+import { decide, mergedParameters, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
+import { toApprovalRecord } from '../../../core/approval/public-view.ts';
+import type { ApprovalRecord } from '../../../core/approval/request.ts';
+import { recordReveal } from '../../../core/approval/reveal.ts';
+import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
+import { tokensEqual } from '../../../core/approval/token.ts';
+import { isSvcError } from '../../../core/errors.ts';
+import { jsonDigest } from '../../../core/json.ts';
+import type { ParameterProblem } from '../../../core/tool/json-schema.ts';
+import type { ToolParameters } from '../../../core/tool/parameters.ts';
+import { MIGRATION_AGENT, MIGRATION_TOOL } from '../../load/plan-approval.ts';
+import { type Decision, parseModifiedParams, signalFor } from './decision-body.ts';
+import { applyAction } from './form/build-controls.ts';
+import { diffJson, type JsonChange, renderDiff } from './form/diff.ts';
+import {
+  type ParametersForm,
+  parametersForm,
+  problemsAtFields,
+  readChanges,
+  renderParametersForm,
+} from './form/parameters-form.ts';
+import { type FormProblem, renderSummary } from './form/render.ts';
+import { type Html, html } from './html.ts';
+import { invalidDecision } from './http-errors.ts';
+
+/*
+ * A form posts an action. `show` asks for the request with the form. `approve` decides at once if no parameter was changed;
+ * otherwise it answers with the changes, and decides when they come back with the digest of what was shown. `reject` never
+ * reads the parameters. `edit`, `draw` and the buttons of lists and objects show the form again, and decide nothing.
+ */
+
+/** What was posted from the page of a request, and by whom. */
+export interface PostedForm {
+  readonly approvals: ApprovalService;
+  readonly row: RequestRow;
+  readonly decider: SignalOptions;
+  readonly fields: URLSearchParams;
+  /** The field `view` of a page that showed the request: nothing else is decided or shown again. */
+  readonly view: string;
+}
+
+/** The request with its form. */
+export interface FormView {
+  readonly kind: 'form';
+  readonly request: ApprovalRecord;
+  /** What the tool does. */
+  readonly description: string | undefined;
+  /** Undefined: the parameters cannot be changed. */
+  readonly form: ParametersForm | undefined;
+  readonly problems: readonly FormProblem[];
+  /** What was posted; undefined in a form that is shown first. */
+  readonly posted: URLSearchParams | undefined;
+}
+
+export type FormAnswer =
+  | FormView
+  | { readonly kind: 'closed'; readonly request: ApprovalRecord }
+  | {
+      readonly kind: 'confirm';
+      readonly posted: URLSearchParams;
+      readonly changes: readonly JsonChange[];
+      readonly digest: string;
+    }
+  | { readonly kind: 'decided'; readonly result: SignalResult; readonly changes: readonly JsonChange[] };
+
+const REDRAWN = /^(?:edit|draw|mark:.*|remove:.*)$/s;
+
+/** Throws what `decide` throws, and an `HttpError` for what no page of a request posts. */
+export async function answerForm(post: PostedForm): Promise<FormAnswer> {
+  const { fields, view } = post;
+  const action = fields.get('action') ?? '';
+  if (action === 'show') return show(post, undefined);
+  if (action !== 'approve' && action !== 'reject' && !REDRAWN.test(action)) {
+    throw invalidDecision('The form has no valid action.');
+  }
+  if (!tokensEqual(fields.get('view') ?? '', view)) {
+    throw invalidDecision('The form was not sent from the page of this request.');
+  }
+  if (action === 'reject') return settle(post, undefined, []);
+  if (action === 'approve') return approve(post);
+  return show(post, applyAction(fields, action));
+}
+
+/** The form, first or with what was posted. Links end up in logs and chats, so a decided request is no longer shown. */
+async function show(
+  { approvals, row, decider }: PostedForm,
+  posted: URLSearchParams | undefined,
+  problems: readonly FormProblem[] = [],
+): Promise<FormAnswer> {
+  const found = await approvals.expireIfDue(row);
+  const { record } = found;
+  if (isClosed(approvals, found)) return { kind: 'closed', request: toApprovalRecord(record) };
+  const definition = await approvals.getToolDefinition(record.body.toolDigest);
+  const unattendedSince = await approvals.presence.unattendedSince(record);
+  const { record: shown } = await recordReveal(approvals, found, decider);
+  return {
+    kind: 'form',
+    request: toApprovalRecord(shown, true, unattendedSince),
+    description: definition?.description,
+    form: isChangeable(row) ? parametersForm(definition?.schema, record.body.parameters, posted) : undefined,
+    problems,
+    posted,
+  };
+}
+
+const isClosed = (approvals: ApprovalService, { record }: RequestRow): boolean =>
+  record.status !== 'waiting' || approvals.isDue(record);
+
+/** The plan of a migration is approved as it is. */
+function isChangeable({ record: { agentTag, body } }: RequestRow): boolean {
+  return body.damaged === undefined && !(body.tool === MIGRATION_TOOL && agentTag === MIGRATION_AGENT);
+}
+
+async function approve(post: PostedForm): Promise<FormAnswer> {
+  const { approvals, row, fields } = post;
+  const { record } = row;
+  const { parameters, toolDigest } = record.body;
+  if (!fields.has('form')) {
+    const text = fields.get('modifiedParams')?.trim();
+    return settle(post, text ? parseModifiedParams(text) : {}, []);
+  }
+  const definition = await approvals.getToolDefinition(toolDigest);
+  const read = readChanges(parametersForm(definition?.schema, parameters, fields), parameters);
+  if ('problems' in read) return show(post, fields, read.problems);
+  const { changes } = read;
+  // `decide` answers for a request that is decided or has expired.
+  if (Object.keys(changes).length === 0 || isClosed(approvals, row)) return settle(post, changes, []);
+  const validated = await mergedParameters(approvals, record, changes);
+  if (!validated.ok) return showProblems(post, validated.problems);
+  const differences = diffJson({ ...parameters }, { ...validated.parameters });
+  const digest = jsonDigest(validated.parameters);
+  if (!tokensEqual(fields.get('confirmed') ?? '', digest)) {
+    return { kind: 'confirm', posted: fields, changes: differences, digest };
+  }
+  try {
+    return await settle(post, changes, differences);
+  } catch (error) {
+    if (!isSvcError(error) || error.code !== 'approval_parameters_invalid') throw error;
+    return showProblems(post, error.details.problems as readonly ParameterProblem[]);
+  }
+}
+
+async function showProblems(post: PostedForm, problems: readonly ParameterProblem[]): Promise<FormAnswer> {
+  const answer = await show(post, post.fields);
+  if (answer.kind !== 'form' || !answer.form) return answer;
+  return { ...answer, problems: problemsAtFields(answer.form, problems) };
+}
+
+/** Decides. Without `changes` it rejects. */
+async function settle(
+  { approvals, row: { record }, row, decider, fields }: PostedForm,
+  changes: ToolParameters | undefined,
+  differences: readonly JsonChange[],
+): Promise<FormAnswer> {
+  const reason = fields.get('reason')?.trim();
+  const hasChanges = changes !== undefined && Object.keys(changes).length > 0;
+  const decision: Decision = {
+    approved: changes !== undefined,
+    ...(reason && { reason }),
+    ...(hasChanges && { modifiedParams: changes }),
+  };
+  const options = { ...decider, reviewToken: record.body.digest };
+  const result = await decide(approvals, signalFor(record.requestId, decision), options, row);
+  return { kind: 'decided', result, changes: differences };
+}
+
+interface FormFrame {
+  /** The field `view`. */
+  readonly view: string;
+  /** Of the site: further hidden fields. */
+  readonly hidden?: Html | undefined;
+  /** What is asked, above the buttons. */
+  readonly question: Html;
+}
+
+/** The form of a decision. Enter in a one-line field presses its first button, which only shows it again. */
+export function renderDecisionForm({ form, problems, posted }: FormView, { view, hidden, question }: FormFrame): Html {
+  return html`${renderSummary(problems)}<form method="post">
+<button class="default" name="action" value="draw" tabindex="-1" aria-hidden="true">Show the form again</button>
+<input type="hidden" name="view" value="${view}">${hidden}
+${form && renderParametersForm(form, problems, posted !== undefined)}${question}
+<p><label>Reason <textarea name="reason" rows="1" maxlength="2000">
+${posted?.get('reason') ?? ''}</textarea></label></p>
+<div class="buttons"><button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button></div>
+</form>`;
+}
+
+/** The changes, with what was posted: it comes back as it is. */
+export function renderConfirmation(
+  { posted, changes, digest }: Extract<FormAnswer, { readonly kind: 'confirm' }>,
+  question: Html,
+): Html {
+  const kept = [...posted].filter(([name]) => name !== 'action' && name !== 'confirmed');
+  const fields = kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`);
+  return html`${renderDiff(changes)}
+<form method="post">
+${fields}<input type="hidden" name="confirmed" value="${digest}">
+${question}
+<div class="buttons"><button name="action" value="approve">Approve with these changes</button><button name="action" value="edit">Back to the form</button></div>
+</form>`;
+}

@@ -1,0 +1,57 @@
+import { DEFAULT_WIDTH } from '../../../../core/display/fold.ts';
+import { jsonLines, warningLines } from '../../../../core/display/json.ts';
+import { displayText } from '../../../../core/display/text.ts';
+import { isPlainObject, type Json } from '../../../../core/json.ts';
+import { type Path, pathText } from '../../../../core/validate-shape.ts';
+import { type Html, html } from '../html.ts';
+import { isSame } from './control.ts';
+
+/** A value that was added has no `before`, and one that was removed no `after`. */
+export interface JsonChange {
+  readonly path: Path;
+  readonly before: Json | undefined;
+  readonly after: Json | undefined;
+}
+
+/** What differs between two values, at the deepest paths where both have the same kind of value. */
+export function diffJson(before: Json | undefined, after: Json | undefined, path: Path = []): JsonChange[] {
+  if (isSame(before, after)) return [];
+  if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after, path);
+  if (!isPlainObject(before) || !isPlainObject(after)) return [{ path, before, after }];
+  const [one, other] = [before, after];
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])];
+  return names.flatMap((name) => diffJson(memberOf(one, name), memberOf(other, name), [...path, name]));
+}
+
+const memberOf = (value: Readonly<Record<string, unknown>>, name: string): Json | undefined =>
+  Object.hasOwn(value, name) ? (value[name] as Json) : undefined;
+
+/** Without the items that both begin with, and those that both end with. An index is that of the list that has the item. */
+function diffLists(before: readonly Json[], after: readonly Json[], path: Path): JsonChange[] {
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && isSame(before[start], after[start])) start += 1;
+  let end = 0;
+  while (end < shorter - start && isSame(before.at(-1 - end), after.at(-1 - end))) end += 1;
+  const [removed, added] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
+  return Array.from({ length: Math.max(removed.length, added.length) }, (_, index) =>
+    diffJson(removed[index], added[index], [...path, start + index]),
+  ).flat();
+}
+
+/** A list of changes, with hidden characters written out. */
+export function renderDiff(changes: readonly JsonChange[]): Html {
+  return html`<dl class="diff">${changes.map(
+    ({ path, before, after }) => html`<dt>${displayText(pathText(path))}</dt>
+<dd><span class="muted">Before</span>${renderValue(before)}<span class="muted">After</span>${renderValue(after)}</dd>
+`,
+  )}</dl>`;
+}
+
+function renderValue(value: Json | undefined): Html {
+  if (value === undefined) return html`<p>nothing: it is left out</p>`;
+  const warnings = warningLines([value]);
+  return html`<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>${
+    warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>`
+  }`;
+}

@@ -1,0 +1,136 @@
+import { describeError, isSvcError } from '../../../../core/errors.ts';
+import type { Json } from '../../../../core/json.ts';
+import type { ParameterProblem, StoredSchema } from '../../../../core/tool/json-schema.ts';
+import type { ToolParameters } from '../../../../core/tool/parameters.ts';
+import { pathText } from '../../../../core/validate-shape.ts';
+import { parseModifiedParams } from '../decision-body.ts';
+import { type Content, html } from '../html.ts';
+import { isHttpError } from '../http-errors.ts';
+import { MAX_BODY_BYTES } from '../limits.ts';
+import { buildControls } from './build-controls.ts';
+import { type Control, isSame } from './control.ts';
+import { withPlainBreaks } from './field-text.ts';
+import { type FormProblem, renderControls } from './render.ts';
+
+/** A form for the changes to the parameters of a call. `json`: without a schema, or with too much for fields. */
+export type ParametersForm =
+  | { readonly kind: 'fields'; readonly controls: readonly Control[] }
+  | { readonly kind: 'json'; readonly text: string };
+
+/** For the parameters that the form does not name, such as the reason, and what a person adds. */
+const RESERVED_BYTES = 16 * 1024;
+const JSON_FIELD = 'modifiedParams';
+
+/** The form as it is first shown, or with what was posted. */
+export function parametersForm(
+  schema: StoredSchema | undefined,
+  parameters: ToolParameters,
+  fields?: URLSearchParams,
+): ParametersForm {
+  const isJson = fields ? fields.get('form') === 'json' : schema !== undefined && isTooLarge(parameters);
+  const controls = schema && !isJson ? buildControls(schema, parameters, fields) : undefined;
+  if (controls && (fields || postedBytes(controls) <= MAX_BODY_BYTES - RESERVED_BYTES)) {
+    return { kind: 'fields', controls };
+  }
+  return { kind: 'json', text: withPlainBreaks(fields?.get(JSON_FIELD) ?? '') };
+}
+
+/** Whether a form is not worth building. */
+const isTooLarge = (parameters: ToolParameters): boolean => JSON.stringify(parameters).length > MAX_BODY_BYTES;
+
+function postedBytes(controls: readonly Control[]): number {
+  const sent = new URLSearchParams(controls.flatMap(fieldsOf));
+  return sent.toString().length;
+}
+
+/** What a browser sends for a control. */
+function fieldsOf(control: Control): [name: string, text: string][] {
+  const { name } = control;
+  switch (control.kind) {
+    case 'text':
+      return [
+        [name, control.text.replaceAll('\n', '\r\n')],
+        ...(control.presence ? [[`${name}.s`, control.presence.selected] as [string, string]] : []),
+      ];
+    case 'choice':
+      return [[name, control.selection.selected]];
+    case 'branch':
+      return [[name, control.marker], ...control.children.flatMap(fieldsOf)];
+  }
+}
+
+/** The parameters that were changed, or why they cannot be read. */
+export function readChanges(
+  form: ParametersForm,
+  parameters: ToolParameters,
+): { readonly changes: ToolParameters } | { readonly problems: readonly FormProblem[] } {
+  if (form.kind === 'json') return readJsonChanges(form.text, parameters);
+  const problems = form.controls.flatMap(problemsOf);
+  if (problems.length > 0) return { problems };
+  return {
+    changes: changesOf(
+      form.controls.map(({ path, value }) => [String(path[0]), value]),
+      parameters,
+    ),
+  };
+}
+
+function readJsonChanges(text: string, parameters: ToolParameters): ReturnType<typeof readChanges> {
+  if (text.trim() === '') return { changes: {} };
+  try {
+    return { changes: changesOf(Object.entries(parseModifiedParams(text)), parameters) };
+  } catch (error) {
+    if (isHttpError(error)) return { problems: [{ field: JSON_FIELD, text: error.message }] };
+    if (isSvcError(error)) return { problems: [{ field: JSON_FIELD, text: describeError(error) }] };
+    throw error;
+  }
+}
+
+function changesOf(
+  values: readonly (readonly [string, Json | undefined])[],
+  parameters: ToolParameters,
+): ToolParameters {
+  const isChanged = (name: string, value: Json | undefined) =>
+    value !== undefined && !(Object.hasOwn(parameters, name) && isSame(parameters[name], value));
+  return Object.fromEntries(values.filter(([name, value]) => isChanged(name, value))) as ToolParameters;
+}
+
+function problemsOf(control: Control): FormProblem[] {
+  const { problem, name, path } = control;
+  const own = problem === undefined ? [] : [{ field: name, text: `${pathText(path)}: ${problem}` }];
+  return control.kind === 'branch' ? [...own, ...control.children.flatMap(problemsOf)] : own;
+}
+
+/** Problems of the parameters, each at its field or at the closest one around it. */
+export function problemsAtFields(form: ParametersForm, problems: readonly ParameterProblem[]): FormProblem[] {
+  const controls = form.kind === 'fields' ? form.controls.flatMap(withChildren) : [];
+  return problems.map(({ parameter, why }) => {
+    const around = controls.filter(({ path }) => isWithin(parameter, pathText(path)));
+    const field = form.kind === 'json' ? JSON_FIELD : around.at(-1)?.name;
+    return { field, text: parameter === '' ? `The parameters: ${why}` : `${parameter}: ${why}` };
+  });
+}
+
+function withChildren(control: Control): Control[] {
+  return control.kind === 'branch' ? [control, ...control.children.flatMap(withChildren)] : [control];
+}
+
+const isWithin = (parameter: string, path: string): boolean =>
+  parameter.startsWith(path) && ['', '.', '['].includes(parameter.charAt(path.length));
+
+/** The fields of the form, and the hidden one that says of which kind they are. `isOpen`: a person is changing them. */
+export function renderParametersForm(form: ParametersForm, problems: readonly FormProblem[], isOpen: boolean): Content {
+  const kind = html`<input type="hidden" name="form" value="${form.kind}">`;
+  if (form.kind === 'fields') {
+    if (form.controls.length === 0) return kind;
+    return html`${kind}
+<details${isOpen && html` open`}><summary>Change the parameters</summary>
+${renderControls(form.controls, problems)}</details>
+`;
+  }
+  const isInvalid = problems.length > 0;
+  return html`${kind}
+<p><label>Parameters to change, as JSON; only when approving <textarea id="${JSON_FIELD}" name="${JSON_FIELD}" rows="3" spellcheck="false"${isInvalid && html` aria-invalid="true"`}>
+${form.text}</textarea></label></p>
+`;
+}

@@ -1,0 +1,100 @@
+import { displayText } from '../../../../core/display/text.ts';
+import { type Content, type Html, html } from '../html.ts';
+import type { BranchControl, ChoiceControl, Control, Selection, TextControl } from './control.ts';
+
+/** A problem of what was entered. Without a field, it is one of the whole form. */
+export interface FormProblem {
+  readonly field?: string | undefined;
+  readonly text: string;
+}
+
+/** The problems, with links to their fields. */
+export function renderSummary(problems: readonly FormProblem[]): Content {
+  if (problems.length === 0) return undefined;
+  const items = problems.map(({ field, text }) => {
+    const shown = displayText(text);
+    return html`<li>${field === undefined ? shown : html`<a href="#${field}">${shown}</a>`}</li>\n`;
+  });
+  return html`<div class="problems" role="alert" tabindex="-1" autofocus><h2>Nothing was decided. Correct this first:</h2>
+<ul>${items}</ul></div>
+`;
+}
+
+export function renderControls(controls: readonly Control[], problems: readonly FormProblem[]): Html {
+  return html`${controls.map((control) => renderControl(control, problems))}`;
+}
+
+function renderControl(control: Control, problems: readonly FormProblem[]): Html {
+  const own = problems.filter(({ field }) => field === control.name).map(({ text }) => displayText(text));
+  switch (control.kind) {
+    case 'text':
+      return renderText(control, own);
+    case 'choice':
+      return renderField(control, own, renderSelect(control.name, control.selection, describedBy(control, own)));
+    case 'branch':
+      return renderBranch(control, own, problems);
+  }
+}
+
+/** A label, what is said about the field, its problems, and the control. */
+function renderField(control: ChoiceControl | TextControl, problems: readonly string[], input: Content): Html {
+  const { name, label } = control;
+  return html`<div class="field"><label for="${name}">${label}</label>${notes(control, problems)}${input}${removeButton(control)}</div>
+`;
+}
+
+function notes({ name, hint }: Control, problems: readonly string[]): Html {
+  return html`${hint !== '' && html`<p class="hint" id="${name}-hint">${hint}</p>`}${
+    problems.length > 0 && html`<p class="bad" id="${name}-problem">${problems.join(' ')}</p>`
+  }`;
+}
+
+function describedBy({ name, hint }: Control, problems: readonly string[]): Content {
+  const ids = [...(hint === '' ? [] : [`${name}-hint`]), ...(problems.length > 0 ? [`${name}-problem`] : [])];
+  return html`${ids.length > 0 && html` aria-describedby="${ids.join(' ')}"`}${problems.length > 0 && html` aria-invalid="true"`}`;
+}
+
+const MODES = { decimal: 'decimal', email: 'email', url: 'url' } as const;
+const COLUMNS = 60;
+const MAX_ROWS = 16;
+
+function renderText(control: TextControl, problems: readonly string[]): Html {
+  const { name, label, text, input, presence } = control;
+  const attributes = html`id="${name}" name="${name}"${describedBy(control, problems)}`;
+  const mode = input in MODES && html` inputmode="${MODES[input as keyof typeof MODES]}"`;
+  const lines = text.split('\n');
+  const rows = lines.reduce((sum, line) => sum + Math.ceil((line.length || 1) / COLUMNS), 0);
+  const field =
+    input === 'date'
+      ? html`<input type="date" ${attributes} value="${text}">`
+      : // The parser drops the first line break.
+        html`<textarea ${attributes} rows="${Math.min(rows, MAX_ROWS)}" spellcheck="false" autocomplete="off"${mode}>
+${text}</textarea>`;
+  const select = presence && renderSelect(`${name}.s`, presence, html` aria-label="${`${label}: a text, or not`}"`);
+  return renderField(control, problems, html`${select}${field}`);
+}
+
+function renderSelect(name: string, { options, selected }: Selection, attributes: Content): Html {
+  const items = options.map(
+    ({ value, label }) => html`<option value="${value}"${value === selected && html` selected`}>${label}</option>`,
+  );
+  return html`<select id="${name}" name="${name}"${attributes}>${items}</select>`;
+}
+
+function renderBranch(control: BranchControl, own: readonly string[], problems: readonly FormProblem[]): Html {
+  const { name, label, marker, children, buttons, variants } = control;
+  const choice =
+    variants &&
+    html`<div class="field"><label for="${name}.c">Kind</label>${renderSelect(`${name}.c`, variants, undefined)}<button name="action" value="draw">Show the fields of this kind</button></div>
+`;
+  return html`<fieldset id="${name}" tabindex="-1"${own.length + control.hint.length > 0 && html` aria-describedby="${[...(control.hint === '' ? [] : [`${name}-hint`]), ...(own.length > 0 ? [`${name}-problem`] : [])].join(' ')}"`}><legend>${label}</legend><input type="hidden" name="${name}" value="${marker}">${notes(control, own)}
+${choice}${renderControls(children, problems)}<div class="buttons">${buttons.map(({ action, label }) => actionButton(action, label))}${removeButton(control)}</div></fieldset>
+`;
+}
+
+function removeButton({ remove, label }: Control): Content {
+  return remove !== undefined && actionButton(remove, `Remove ${label}`);
+}
+
+const actionButton = (action: string, label: string): Html =>
+  html`<button name="action" value="${action}">${label}</button>`;
