@@ -7,6 +7,7 @@ import { displayText, shortenText } from '../../../../core/display/text.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
+import { liveScript } from './live.ts';
 
 /** The fields of the filter, as a URL has them. */
 export interface ListFilter {
@@ -36,8 +37,11 @@ export function listPage(context: ListContext): string {
   return page(
     heading,
     html`${statusLinks(context)}${filterForm(context)}
+<div data-live="list">
 ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
-<nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>`,
+<nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>
+</div>
+${liveScript(context)}`,
     {
       bar: inboxBar(context),
       isWide: true,
@@ -98,7 +102,7 @@ function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
 <p class="muted">${shortenText(agentTag, MAX_TAG).text} · <time datetime="${timestamp}">${minute(timestamp)}</time></p>
 <p>${shortenText(reason, MAX_TEXT).text}</p>
 <p><code>${shorten(parametersText(record), MAX_TEXT).text}</code></p>
-${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}">${timeLeft(record, now)}</time>` : statusText(record)}</p></li>
+${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}" data-left>${timeLeft(record, now)}</time>` : statusText(record)}</p></li>
 `;
 }
 

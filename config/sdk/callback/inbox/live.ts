@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { ApprovalRecord } from '../../../../core/approval/request.ts';
 import { type Html, html } from '../html.ts';
 import { PAGE_HEADERS } from '../layout.ts';
+import type { InboxFrame } from './frame.ts';
 
 /*
  * What keeps an open page current: it counts down by the server's clock, loads the page again when an event says that
@@ -73,19 +75,17 @@ export const LIVE_HEADERS = {
   'content-security-policy': `${PAGE_HEADERS['content-security-policy']}; script-src 'sha256-${createHash('sha256').update(SCRIPT).digest('base64')}'; connect-src 'self'`,
 };
 
-interface Live {
-  /** The URL of the events. */
-  readonly events: string;
+interface LivePage extends InboxFrame {
   /** By the store's clock. */
   readonly now: Date;
-  /** The request of the page, with its status. */
-  readonly request?: { readonly requestId: string; readonly status: string };
+  /** The request of the page. */
+  readonly request?: Pick<ApprovalRecord, 'requestId' | 'status'>;
 }
 
 /** Makes a page live. What it announces is read out. */
-export function liveScript({ events, now, request }: Live): Html {
+export function liveScript({ inboxUrl, now, request }: LivePage): Html {
   const script: Html = { markup: SCRIPT };
   const about = request && html` data-request="${request.requestId}" data-status="${request.status}"`;
-  return html`<p role="status" aria-live="polite" data-events="${events}" data-now="${now.getTime()}"${about}></p>
+  return html`<p role="status" aria-live="polite" data-events="${inboxUrl}/events" data-now="${now.getTime()}"${about}></p>
 <script>${script}</script>`;
 }

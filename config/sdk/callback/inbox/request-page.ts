@@ -11,6 +11,7 @@ import type { ApprovalDetails } from '../../approval-details.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
+import { liveScript } from './live.ts';
 
 interface RequestPage extends InboxFrame {
   readonly request: ApprovalDetails;
@@ -31,11 +32,11 @@ export function requestPage(context: RequestPage): string {
   const { request, form, isMasked, isExcluded, problem } = context;
   return page(
     titleOf(request),
-    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${standing(context)}
+    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}<div data-live="state">${standing(context)}</div>
+${liveScript(context)}
 ${facts(request)}
-${parameters('Parameters', request.parameters)}${isMasked && maskedNotice(context)}
-${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.</p>`}
-${decision(request)}${votes(request)}${others(context)}${events(request)}`,
+${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.</p>`}</div>
+<div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>`,
     { bar: inboxBar(context) },
   );
 }
@@ -53,7 +54,7 @@ function standing({ request, now }: RequestPage): Html {
   const unattended: Content = unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
   const state =
     status === 'waiting'
-      ? html`Waiting, <time datetime="${timeout}">${timeLeft(request, now)}</time>`
+      ? html`Waiting, <time datetime="${timeout}" data-left>${timeLeft(request, now)}</time>`
       : html`${displayText(statusText(request))}`;
   return html`<p class="state ${status}">${state}</p>${unattended}`;
 }
