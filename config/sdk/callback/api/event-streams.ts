@@ -137,6 +137,7 @@ class EventStream {
   constructor(onClosed: () => void) {
     this.#onClosed = onClosed;
     const encoder = new TextEncoder();
+    let isCancelled = false;
     this.body = new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
@@ -145,14 +146,17 @@ class EventStream {
               this.#wake = resolve;
             });
           }
-          if (this.#isClosed) return;
+          if (isCancelled) return;
           const text = this.#unread;
           this.#unread = '';
           if (text !== '') return controller.enqueue(encoder.encode(text));
           controller.close();
           this.close();
         },
-        cancel: () => this.close(),
+        cancel: () => {
+          isCancelled = true;
+          this.close();
+        },
       },
       { highWaterMark: 0 },
     );
@@ -185,6 +189,7 @@ class EventStream {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#unread = '';
     this.end();
     this.#onClosed();
   }
