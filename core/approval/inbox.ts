@@ -34,7 +34,6 @@ type Position = Pick<ApprovalRow, 'expiresAt' | 'requestId'>;
 
 /** Filters have no index of their own, so a page looks at no more requests than this. */
 const MAX_READ = 1_000;
-const MAX_COUNT = 100;
 
 /** A page of requests for a person who looks for something to decide. Throws `value_invalid` for another cursor. */
 export async function inboxPage(service: ApprovalService, query: InboxQuery): Promise<InboxPage> {
@@ -55,13 +54,6 @@ export async function inboxPage(service: ApprovalService, query: InboxQuery): Pr
   const unattended = await service.presence.unattended(rows);
   const records = rows.map((row) => toApprovalRecord(row, false, unattended.get(row.requestId)));
   return { records, ...(last && { cursor: `${last.expiresAt.getTime()}.${last.requestId}` }) };
-}
-
-/** How many requests wait; `100+` if they are more. */
-export async function waitingCount(service: ApprovalService): Promise<string> {
-  let count = 0;
-  for await (const _ of waitingRows(service, MAX_COUNT + 1)) if (++count > MAX_COUNT) return `${MAX_COUNT}+`;
-  return String(count);
 }
 
 /** Undefined if every request is wanted. */

@@ -40,7 +40,11 @@ export default class ApprovalsInbox extends ApprovalsCommand {
       isReady: () => approvals.list({ limit: 1 }),
     });
     try {
-      const inbox = await openLocalInbox(runtime, { base: server.url, decider: currentPerson() });
+      const inbox = await openLocalInbox(runtime, {
+        base: server.url,
+        decider: currentPerson(),
+        stopping: this.signal,
+      });
       handler = inbox.handler;
       this.note(`The inbox is at ${inbox.url}`);
       if (this.json) this.jsonLine({ event: 'listening', url: inbox.url });

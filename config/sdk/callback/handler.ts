@@ -9,7 +9,8 @@ import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
 import { commandLineLogin } from '../oidc-people.ts';
 import { bearerOf, type PeopleSource } from '../people-source.ts';
-import { accessOf } from './access.ts';
+import { Callers } from './api/authenticate.ts';
+import { EventStreams } from './api/event-streams.ts';
 import { jsonDecision, parseForm, readDecisionBody, signalFor } from './decision-body.ts';
 import { answerForm } from './decision-form.ts';
 import { isForm, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
@@ -26,7 +27,7 @@ import {
   messagePage,
   summaryPage,
 } from './page.ts';
-import { isPeopleRoute, peopleApi } from './people-api.ts';
+import { isPeopleRoute, type PeopleApi, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
 import { callbackUrl, requireCallbackKey, tokenClaims } from './token.ts';
@@ -43,16 +44,16 @@ export interface CallbackContext {
   readonly base?: string | undefined;
   /** With `callbackBase`, where people can sign in: with `approvals.oidc`, and in the inbox. */
   readonly sessions?: SignIn | undefined;
-  /** Who may list and decide all requests: the members of the role of `approvals.server`. */
-  readonly members?: readonly string[] | undefined;
-  /** Where those people sign in for a token. */
-  readonly login?: object | undefined;
+  /** With `approvals.server`. */
+  readonly api?: PeopleApi | undefined;
 }
 
 /** @experimental */
 export interface CallbackOptions {
   /** The address that the connection of a request comes from: `approvals.proxy` with `peers` needs it. */
   peerOf?(request: Request): string | undefined;
+  /** Ends open event streams of the API when your server stops; without it, they end when the client is closed. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
 /** The token proves access to the request, not who used it. */
@@ -65,19 +66,20 @@ const MAX_UNAUTHORIZED = 600;
 /** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
 export function callbackHandler(
   context: CallbackContext,
-  { peerOf }: CallbackOptions = {},
+  { peerOf, stopping }: CallbackOptions = {},
 ): (request: Request) => Promise<Response> {
   const perRequest = new RateLimit(MAX_PER_REQUEST);
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
-  const { approvals, members, base, sessions } = context;
-  const access = members && accessOf(approvals, members);
-  const api = access && peopleApi(context, access);
+  const { approvals, api: served, base, sessions } = context;
+  const callers = served && new Callers(approvals, served.members);
+  const streams = served && new EventStreams({ approvals, watcher: served.watcher, stopping });
+  const api = served && callers && streams && peopleApi({ ...context, ...served, callers, streams });
   const decider = (request: Request) => deciderOf(context, request, peerOf?.(request));
   const inbox =
-    access && sessions && base !== undefined
+    callers && streams && sessions && base !== undefined
       ? inboxHandler(
-          { ...context, base },
-          peopleDoor(access, sessions, (request) => decider(request).token),
+          { ...context, base, streams },
+          peopleDoor(callers, sessions, (request) => decider(request).token),
         )
       : undefined;
   const throttleSignIn = (place: string) =>
@@ -195,17 +197,16 @@ export async function openCallback(
   options?: CallbackOptions,
 ): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
-  const { service, owner, people, oidc } = await openApprovals(runtime);
+  const { service, watcher, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
   const { product, env } = owner;
   const { callbackBase, server, roles, oidc: provider } = runtime.config.approvals ?? {};
   const members = server && roles?.[server.role];
-  const login = provider && commandLineLogin(provider);
+  const api = members && { members, watcher, login: provider && commandLineLogin(provider) };
   const base = callbackBase?.replace(/\/+$/, '');
   const sessions =
     base !== undefined && (oidc || members)
       ? new SignIn({ verify: service.verifyToken, oidc, product, env, base, key })
       : undefined;
-  const context = { approvals: service, product, env, key, people, base, sessions, members, login };
-  return callbackHandler(context, options);
+  return callbackHandler({ approvals: service, product, env, key, people, base, sessions, api }, options);
 }

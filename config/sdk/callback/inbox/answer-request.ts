@@ -14,6 +14,7 @@ import { questionOf } from '../page.ts';
 import { htmlResponse, httpErrorOf, redirectResponse } from '../response.ts';
 import { tokenClaims } from '../token.ts';
 import type { InboxFrame } from './frame.ts';
+import { LIVE_HEADERS } from './live.ts';
 import { confirmationPage, requestPage } from './request-page.ts';
 
 export interface RequestContext {
@@ -62,7 +63,7 @@ export async function showRequest(
     problem,
     now: new Date(await approvals.clock.now()),
   });
-  return htmlResponse(status, page, PAGE_HEADERS);
+  return htmlResponse(status, page, LIVE_HEADERS);
 }
 
 /** The form as it is shown first; undefined for a request that has ended. */

@@ -1,7 +1,7 @@
 import type { SignalOptions } from '../../../../core/approval/decide.ts';
 import type { Principal } from '../../../../core/approval/principal.ts';
 import { describeError, isSvcError } from '../../../../core/errors.ts';
-import type { Access } from '../access.ts';
+import type { Callers } from '../api/authenticate.ts';
 import { isHttpError } from '../http-errors.ts';
 import type { SignIn } from '../sign-in.ts';
 import { doorPage, refusedPage } from './door-page.ts';
@@ -12,6 +12,8 @@ export interface Visitor {
   readonly decider: SignalOptions;
   /** Absent if somebody else has signed them in. */
   readonly canSignOut: boolean;
+  /** Whether they are still let in. */
+  isAllowed(): Promise<boolean>;
 }
 
 /** Lets people into the inbox. */
@@ -24,17 +26,17 @@ export interface Door {
 }
 
 /**
- * Lets in whom `access` lets in: with the session of a browser, the header of a proxy or `Authorization: Bearer`, which
+ * Lets in the people whom the API lets in: with the session of a browser, the header of a proxy or `Authorization: Bearer`, which
  * `tokenOf` reads.
  */
-export function peopleDoor(access: Access, signIn: SignIn, tokenOf: (request: Request) => string | undefined): Door {
+export function peopleDoor(callers: Callers, signIn: SignIn, tokenOf: (request: Request) => string | undefined): Door {
   const ask = (status: number, place: string, message?: string): Response =>
     doorPage(status, { url: signIn.urlOf(place), hasProvider: signIn.hasProvider, message });
 
   async function admit(token: string, place: string, canSignOut: boolean): Promise<Visitor | Response> {
     try {
-      const { principal } = await access(token);
-      return { principal, decider: { token }, canSignOut };
+      const { principal } = await callers.authenticate(token);
+      return { principal, decider: { token }, canSignOut, isAllowed: () => callers.isAllowed(token) };
     } catch (error) {
       if (isHttpError(error) && error.status === 403) return refusedPage(error, canSignOut && signIn.urlOf(place));
       if (!isSvcError(error) || error.code !== 'token_invalid') throw error;

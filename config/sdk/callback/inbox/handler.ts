@@ -1,5 +1,7 @@
-import { inboxPage, waitingCount } from '../../../../core/approval/inbox.ts';
+import { inboxPage } from '../../../../core/approval/inbox.ts';
+import { countWaiting } from '../../../../core/approval/list-approvals.ts';
 import { APPROVAL_STATUSES, isRequestId } from '../../../../core/approval/request.ts';
+import type { EventStreams } from '../api/event-streams.ts';
 import { parseForm, readDecisionBody } from '../decision-body.ts';
 import {
   assertSameSite,
@@ -8,19 +10,21 @@ import {
   isForm,
   NOT_ALLOWED,
   NOT_FOUND,
+  notAllowed,
   refuseQuery,
 } from '../http-errors.ts';
-import { PAGE_HEADERS } from '../layout.ts';
 import { htmlResponse } from '../response.ts';
 import { answerRequest, type RequestContext, showRequest } from './answer-request.ts';
-import type { Door } from './door.ts';
+import type { Door, Visitor } from './door.ts';
 import type { InboxFrame } from './frame.ts';
 import { type ListFilter, listPage } from './list-page.ts';
+import { LIVE_HEADERS } from './live.ts';
 
 /*
  * Pages for the people whom a door lets in; they need no scripts:
  *
  *   GET  {callbackBase}/inbox                what waits, by deadline; filters and the cursor of a page are the query
+ *   GET  {callbackBase}/inbox/events         what changes, for pages that are open, as of the API
  *   GET  {callbackBase}/inbox/<requestId>    a request, with sensitive parameters masked
  *   POST {callbackBase}/inbox/<requestId>    shows all parameters, or decides
  *
@@ -35,6 +39,7 @@ export const isInboxRoute = ({ url }: Request): boolean => ROUTE.test(new URL(ur
 export interface InboxContext extends RequestContext {
   /** The URL below which the inbox is, without a slash at the end. */
   readonly base: string;
+  readonly streams: EventStreams;
 }
 
 /** The inbox. Throws an `HttpError`, and errors of the store. */
@@ -43,21 +48,28 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
   return async (request) => {
     const { pathname, searchParams } = new URL(request.url);
     const requestId = ROUTE.exec(pathname)?.[1];
-    if (requestId !== undefined && !isRequestId(requestId)) throw NOT_FOUND;
+    const isEvents = requestId === 'events';
+    if (requestId !== undefined && !isEvents && !isRequestId(requestId)) throw NOT_FOUND;
     const isPost = request.method === 'POST';
     if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') throw NOT_ALLOWED;
     const fields = isPost ? await ownForm(request, context.base) : undefined;
     const visitor = await door.enter(request, placeOf(requestId, searchParams), fields);
     if (visitor instanceof Response) return visitor;
+    if (isEvents) return events(context.streams, request, visitor);
     const frame: InboxFrame = { ...context, visitor, inboxUrl };
     if (requestId === undefined) {
       if (fields) throw NOT_ALLOWED;
-      return htmlResponse(200, await list(context, frame, searchParams), PAGE_HEADERS);
+      return htmlResponse(200, await list(context, frame, searchParams), LIVE_HEADERS);
     }
     const row = await context.approvals.getExpiringIfDue(requestId);
     if (!row) throw NOT_FOUND;
     return fields ? answerRequest(context, frame, row, fields) : showRequest(context, frame, row);
   };
+}
+
+async function events(streams: EventStreams, request: Request, visitor: Visitor): Promise<Response> {
+  if (request.method !== 'GET') throw notAllowed('GET');
+  return streams.open(request, visitor.principal, () => visitor.isAllowed());
 }
 
 /** The fields of a form of the inbox itself. Throws an `HttpError`. */
@@ -81,7 +93,7 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
   const filter = filterOf(query);
   const { status, agent, tool, text, mine } = filter;
   const cursor = query.get('cursor') ?? undefined;
-  const [page, waiting] = await Promise.all([
+  const [page, { waiting, atLeast }] = await Promise.all([
     inboxPage(approvals, {
       status,
       limit: PAGE_SIZE,
@@ -91,13 +103,13 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
       ...(mine && { decidableBy: frame.visitor.principal }),
       ...(cursor !== undefined && { cursor }),
     }).catch(refuseQuery),
-    waitingCount(approvals),
+    countWaiting(approvals),
   ]);
   return listPage({
     ...frame,
     filter,
     page,
-    waiting,
+    waiting: `${waiting}${atLeast ? '+' : ''}`,
     isFirst: cursor === undefined,
     now: new Date(await approvals.clock.now()),
   });

@@ -3,6 +3,7 @@ import { deciderOf, type SignalOptions } from '../../../../core/approval/decide.
 import { tokensEqual } from '../../../../core/approval/token.ts';
 import type { Runtime } from '../../../load/runtime.ts';
 import { openApprovals } from '../../approval-runtime.ts';
+import { EventStreams } from '../api/event-streams.ts';
 import { PageCookies } from '../cookies.ts';
 import { errorResponse } from '../handler.ts';
 import { PAGE_HEADERS } from '../layout.ts';
@@ -17,17 +18,22 @@ interface LocalInbox {
   readonly handler: (request: Request) => Promise<Response>;
 }
 
+interface LocalOptions {
+  /** The address of the server. */
+  readonly base: string;
+  readonly decider: Pick<SignalOptions, 'actor' | 'token'>;
+  /** Aborts when the server stops. */
+  readonly stopping: AbortSignal;
+}
+
 const SESSION = 'inbox';
 const SESSION_SECONDS = 12 * 3_600;
 
 /** The inbox at a loopback address, for the person who runs the process. Throws `token_invalid` for their token. */
-export async function openLocalInbox(
-  runtime: Runtime,
-  { base, decider }: { readonly base: string; readonly decider: Pick<SignalOptions, 'actor' | 'token'> },
-): Promise<LocalInbox> {
-  const { service, owner } = await openApprovals(runtime);
+export async function openLocalInbox(runtime: Runtime, { base, decider, stopping }: LocalOptions): Promise<LocalInbox> {
+  const { service, watcher, owner } = await openApprovals(runtime);
   const { principal } = await deciderOf(service, decider);
-  const visitor = { principal, decider, canSignOut: false };
+  const visitor = { principal, decider, canSignOut: false, isAllowed: async () => true };
   // Cookies are of a host, whatever the port.
   const cookies = new PageCookies(base, new URL(base).port);
   const session = randomSecret();
@@ -43,7 +49,8 @@ export async function openLocalInbox(
     },
   };
   const { product, env } = owner;
-  const inbox = inboxHandler({ approvals: service, product, env, key: randomSecret(), base }, door);
+  const streams = new EventStreams({ approvals: service, watcher, stopping });
+  const inbox = inboxHandler({ approvals: service, product, env, key: randomSecret(), base, streams }, door);
   return {
     url,
     async handler(request) {

@@ -1,0 +1,35 @@
+import type { ListQuery } from '../../../../core/approval/list-approvals.ts';
+import { invalidQuery } from '../http-errors.ts';
+
+const ISO = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/;
+const LIST = ['status', 'agentTag', 'executionId', 'cursor', 'since', 'before', 'limit', 'newestFirst'] as const;
+type Field = (typeof LIST)[number];
+
+/**
+ * The query of a list. What is not valid is left to `listApprovals`, but for a name that is unknown or occurs twice: that
+ * throws an `HttpError`.
+ */
+export function listQuery(fields: URLSearchParams, known: readonly Field[] = LIST): ListQuery {
+  const query: Record<string, string | number | boolean | Date> = {};
+  for (const [key, value] of fields) {
+    const field = known.find((one) => one === key);
+    if (field === undefined) throw invalidQuery(`The query has "${key}", which is not known.`);
+    if (Object.hasOwn(query, field)) throw invalidQuery(`The query has "${field}" twice.`);
+    query[field] = fieldValue(field, value);
+  }
+  return query;
+}
+
+function fieldValue(field: Field, value: string): string | number | boolean | Date {
+  switch (field) {
+    case 'since':
+    case 'before':
+      return ISO.test(value) ? new Date(value) : value;
+    case 'limit':
+      return /^\d+$/.test(value) ? Number(value) : value;
+    case 'newestFirst':
+      return value === 'true' || (value !== 'false' && value);
+    default:
+      return value;
+  }
+}
