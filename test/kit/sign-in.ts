@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { approvalHandler } from '../../config/sdk/index.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { callbackUrlOf, type GateUnderTest, withGate } from '../suites/gate-client.ts';
@@ -7,10 +8,12 @@ export const ORIGIN = 'https://shop.example';
 
 interface SignInFixture extends GateUnderTest {
   readonly provider: RealProvider;
+  /** What a real browser requests to sign in: the provider, and the host of the font on its pages. */
+  readonly providerOrigins: readonly string[];
   readonly handler: (request: Request) => Promise<Response>;
   newBrowser(): Browser;
   /** A new request, its page open in the browser. */
-  openRequest(browser: Browser): Promise<ApprovalRequest>;
+  openRequest(browser: { open(url: string): Promise<unknown> }): Promise<ApprovalRequest>;
   statusOf(request: ApprovalRequest): Promise<readonly [status: string, decidedBy?: unknown]>;
 }
 
@@ -39,6 +42,7 @@ export async function withSignIn(
       await body({
         ...gate,
         provider,
+        providerOrigins: [provider.issuer, 'https://fonts.googleapis.com'],
         handler,
         newBrowser: () => new Browser({ [new URL(base).origin]: handler }),
         async openRequest(browser) {
@@ -56,4 +60,14 @@ export async function withSignIn(
   } finally {
     provider.close();
   }
+}
+
+/** Signs in from a page in a real browser, at the pages of the provider. */
+export async function signInOn(page: Page, person: string): Promise<void> {
+  await page.getByRole('link', { name: 'Sign in' }).click();
+  await page.locator('[name=login]').fill(person);
+  await page.locator('[name=password]').fill('x');
+  await page.locator('[type=submit]').click();
+  await page.locator('[value=consent] ~ [type=submit]').click();
+  await page.getByText('Signed in as').waitFor();
 }

@@ -17,7 +17,7 @@ pre{line-height:1.6;white-space:pre-wrap;word-break:break-all;background:var(--c
 .question{font-size:1.0625rem;font-weight:600;background:var(--accent-soft);border-left:4px solid var(--accent);border-radius:10px;padding:.8rem 1.1rem;margin:1.5rem 0}
 .muted{color:var(--muted)}.bad{color:var(--bad)}.good{color:var(--good)}
 .bar{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;justify-content:space-between;border-bottom:1px solid var(--line);padding-bottom:.75rem;font-size:.9375rem}
-.bar p,.bar form{margin:0}.bar button{font-size:.875rem;min-height:2rem;padding:.15rem .8rem;margin-left:.4rem}
+.bar p,.bar form{margin:0}.bar form p{display:flex;flex-wrap:wrap;gap:.4rem .8rem;align-items:center}.bar button{font-size:.875rem;min-height:2rem;padding:.15rem .8rem}
 dl{display:grid;grid-template-columns:minmax(8rem,max-content) minmax(0,1fr);background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.4rem 1.25rem;margin:1rem 0}
 dt,dd{margin:0;padding:.6rem 0}dt{color:var(--muted);font-size:.9375rem;line-height:1.65;padding-right:1.5rem}
 dd+dt,dd+dt+dd{border-top:1px solid var(--line)}
