@@ -19,8 +19,10 @@ const textOf = (page: Page) => page.locator('body').innerText();
 
 /** What a person does on the decision page to approve with another amount. */
 async function approveWithAmount(page: Page, amount: number): Promise<void> {
-  await page.getByLabel('Parameters to change').fill(JSON.stringify({ amount }));
+  await page.getByText('Change the parameters').click();
+  await page.getByLabel('amount', { exact: true }).fill(String(amount));
   await press(page, 'Approve');
+  await press(page, 'Approve with these changes');
   await heading(page, 'The request is approved').waitFor();
 }
 
