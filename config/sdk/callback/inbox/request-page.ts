@@ -8,6 +8,7 @@ import { roleText } from '../../../../core/display/role-text.ts';
 import { displayText } from '../../../../core/display/text.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
+import { diffJson, renderDiff } from '../form/diff.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
@@ -94,10 +95,11 @@ function maskedNotice({ request, inboxUrl }: RequestPage): Html {
 `;
 }
 
-function decision({ decisionReason, modifiedParams, outcome }: ApprovalDetails): Content {
+function decision({ parameters: requested, decisionReason, modifiedParams, outcome }: ApprovalDetails): Content {
+  const changes = diffJson({ ...requested }, { ...requested, ...modifiedParams });
   return [
     decisionReason !== undefined && html`<h2>Reason of the decision</h2>\n<p>${displayText(decisionReason)}</p>\n`,
-    modifiedParams && parameters('Changed parameters', modifiedParams),
+    changes.length > 0 && html`<h2>Changes</h2>\n${renderDiff(changes)}`,
     outcome && parameters('Result', outcome),
   ];
 }
