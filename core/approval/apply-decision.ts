@@ -85,7 +85,7 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   if (!isFinal) {
     const before = body.events.filter((event) => event.type === 'voted' && eventKey(event) === key).length;
     if (before >= MAX_VOTES_PER_PERSON) return { refused: 'decision_refused', why: 'This person has voted too often.' };
-    return { next: withVote(row, votes, vote), isFinal };
+    return { next: withVote(row, votes, vote, verdict.idempotency), isFinal };
   }
   const decidedBy = counted.map((one) => one.by).join(', ');
   return { next: withDecision(row, known, now, { decidedBy, deciders: voters, votes }), isFinal };

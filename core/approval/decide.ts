@@ -9,6 +9,7 @@ import { type Problem, problemText, type Shape, shapeProblems } from '../validat
 import { type AppliedDecision, applyDecision, mayVote, missingApprovals, ruleOf, voterOf } from './apply-decision.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
+import { IDEMPOTENCY_KEY, idempotencyOf, isReplay } from './idempotency.ts';
 import { problemsText } from './outcome.ts';
 import { evaluatePolicies, whyRefused } from './policy.ts';
 import {
@@ -67,6 +68,11 @@ export interface SignalOptions {
    * it must be that of the request.
    */
   readonly reviewToken?: string | undefined;
+  /**
+   * 1 to 255 characters of printable ASCII. The same decision of the same person with the same key has an effect once, and
+   * then returns what became of the request; another one throws `idempotency_key_reused`. Stored with the request.
+   */
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** @experimental */
@@ -96,6 +102,7 @@ const REFUSAL_CODES = [
   'approval_stale',
   'approval_parameters_invalid',
   'parameters_too_large',
+  'idempotency_key_reused',
   'token_invalid',
 ] as const satisfies readonly ErrorCode[];
 export type DecisionRefusal = (typeof REFUSAL_CODES)[number];
@@ -128,14 +135,15 @@ const OPTIONS: Shape = {
     principal: 'any',
     token: 'string',
     override: 'boolean',
+    idempotencyKey: 'string',
   },
 };
 
 /**
  * Decides a request. Repeating the same decision returns the same result. Throws `decision_invalid`,
  * `token_invalid`, `approval_unknown`, `approval_decided` (with the existing decision), `approval_expired`,
- * `decision_refused`, `approval_unseen`, `approval_parameters_invalid` or `parameters_too_large`; the request is then unchanged. `found` is the
- * row if the caller has read it.
+ * `decision_refused`, `approval_unseen`, `approval_parameters_invalid`, `parameters_too_large` or `idempotency_key_reused`;
+ * the request is then unchanged. `found` is the row if the caller has read it.
  */
 export async function decide(
   service: ApprovalService,
@@ -145,19 +153,23 @@ export async function decide(
 ): Promise<SignalResult> {
   const decision = toDecision(signal, options);
   const { requestId, executionId } = decision;
+  const { idempotencyKey, override, reviewToken } = options;
+  const sent = { ...decision, override, reviewToken };
   service.clock.prepare();
   for (let known = found; ; known = undefined) {
     const decider = await deciderOf(service, options);
     const row = known ?? (await service.read(requestId));
     if (!row || (executionId !== undefined && row.record.executionId !== executionId)) throw unknownRequest(decision);
     const { record } = row;
+    const idempotency = idempotencyKey === undefined ? undefined : idempotencyOf(record, idempotencyKey, decider, sent);
+    if (idempotency && isReplay(record, idempotency)) return signalResult(service, record, decider.principal);
     if (record.status !== 'waiting') return existingDecision(service, record, decision);
     if (service.clock.msUntil(record.expiresAt.getTime()) <= 0) {
       await service.expire(row);
       continue;
     }
     const voter = await voterFor(service, record, decider, options);
-    const verdict = await validateDecision(service, record, decision, voter, options);
+    const verdict = { ...(await validateDecision(service, record, decision, voter, options)), idempotency };
     // Hooks may take long: a token or a delegation that has ended in the meantime gives no vote.
     if (service.hooks.beforeDecision.isUsed() || decision.modifiedParams !== undefined) {
       const current = await voterFor(service, record, await deciderOf(service, options), options);
@@ -190,6 +202,9 @@ function toDecision(signal: Signal, options: SignalOptions): Decision {
   if (problems.length === 0 && options.principal !== undefined) {
     problems.push(...principalProblems(options.principal));
     if (options.token !== undefined) problems.push({ path: ['token'], text: 'is not allowed with a principal' });
+  }
+  if (options.idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(options.idempotencyKey)) {
+    problems.push({ path: ['idempotencyKey'], text: 'is not 1 to 255 characters of printable ASCII' });
   }
   if (problems.length > 0) throw invalidDecision(problems);
   const { executionId, payload } = signal;

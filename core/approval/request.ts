@@ -136,6 +136,8 @@ export interface ApprovalEvent {
   readonly as?: string;
   /** With what a person did: who that is and how it was verified; absent if it was not. */
   readonly principal?: Principal;
+  /** With a decision that had an idempotency key: digests of the key, and of who decided what with it. */
+  readonly idempotency?: { readonly key: string; readonly decision: string };
   /** SHA-256 of the event before it, or of the request, as canonical JSON (RFC 8785), in base64url. */
   readonly prev?: string;
   /** SHA-256 of what this event found, if that is not what the one before it left: it was changed by other means than svc. */

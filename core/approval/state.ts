@@ -26,6 +26,7 @@ export interface DecisionVerdict {
   readonly modifiedParams?: ToolParameters;
   /** Digest of the merged parameters if the decision modified them. */
   readonly digest?: string;
+  readonly idempotency?: ApprovalEvent['idempotency'] | undefined;
 }
 
 /** When a person decided. `now` may be a second old, so it is kept before the deadline that the store checks. */
@@ -40,7 +41,7 @@ export function withDecision(
   now: number,
   { decidedBy = verdict.by, deciders = [verdict.principal], votes }: Partial<Deciders> = {},
 ): ApprovalRow {
-  const { approved, by, principal, override, standing, from, reason, modifiedParams, digest } = verdict;
+  const { approved, by, principal, override, standing, from, reason, modifiedParams, digest, idempotency } = verdict;
   const verified = deciders.filter(isVerified);
   const at = iso(decidedAt(row, now));
   const decision: StoredDecision = {
@@ -56,7 +57,8 @@ export function withDecision(
   };
   const type = approved ? 'approved' : 'rejected';
   const as = override ? 'override' : standing !== undefined ? 'standing' : approved ? undefined : 'human';
-  const event = { type, at, by, from, ...(as !== undefined && { as }), ...principalOf(principal) } as const;
+  const about = { ...(as !== undefined && { as }), ...principalOf(principal), ...(idempotency && { idempotency }) };
+  const event = { type, at, by, from, ...about } as const;
   return next(row, { status: type }, { decision, ...(votes && { votes }) }, event);
 }
 
@@ -68,10 +70,16 @@ interface Deciders {
 }
 
 /** A person voted, and the rule requires more votes. `votes` are those that count from now on. */
-export function withVote(row: ApprovalRow, votes: readonly StoredVote[], vote: StoredVote): ApprovalRow {
+export function withVote(
+  row: ApprovalRow,
+  votes: readonly StoredVote[],
+  vote: StoredVote,
+  idempotency: DecisionVerdict['idempotency'],
+): ApprovalRow {
   const { at, by, from, approved, principal } = vote;
   const as = approved ? 'approve' : 'reject';
-  return next(row, {}, { votes }, { type: 'voted', at, by, from, as, ...principalOf(principal) });
+  const about = { as, ...principalOf(principal), ...(idempotency && { idempotency }) };
+  return next(row, {}, { votes }, { type: 'voted', at, by, from, ...about });
 }
 
 /** The channels are notified of the request, which still waits; with `as`, that people of these roles may decide too. */

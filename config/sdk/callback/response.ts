@@ -22,6 +22,7 @@ const STATUS: Readonly<Record<DecisionRefusal, number>> = {
   approval_stale: 422,
   approval_parameters_invalid: 422,
   parameters_too_large: 422,
+  idempotency_key_reused: 422,
   token_invalid: 401,
 };
 
@@ -77,6 +78,12 @@ export function jsonResponse(
     status,
     headers: { 'content-type': 'application/json', ...PRIVATE_HEADERS, ...headers },
   });
+}
+
+/** Server-sent events. */
+export function streamResponse(body: ReadableStream<Uint8Array>): Response {
+  const headers = { 'content-type': 'text/event-stream', ...PRIVATE_HEADERS, 'x-accel-buffering': 'no' };
+  return new Response(body, { headers });
 }
 
 /** Sends a browser elsewhere with GET. */
