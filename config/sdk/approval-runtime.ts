@@ -7,6 +7,7 @@ import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
 import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalRule } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
+import { ApprovalWatcher } from './approval-watcher.ts';
 import { type OidcPeople, oidcPeople } from './oidc-people.ts';
 import { firstOf, type PeopleSource } from './people-source.ts';
 import { proxyPeople } from './proxy-people.ts';
@@ -17,6 +18,8 @@ export interface ApprovalRuntime {
   readonly kernel: Kernel;
   readonly service: ApprovalService;
   readonly notices: NoticeSweep;
+  /** For all pages and streams that show requests live. */
+  readonly watcher: ApprovalWatcher;
   /** Of `approvals.oidc` and `approvals.proxy`. */
   readonly people?: PeopleSource | undefined;
   readonly oidc?: OidcPeople | undefined;
@@ -70,15 +73,18 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
       log,
     });
     const notices = new NoticeSweep(service);
+    const watcher = new ApprovalWatcher(service);
     return {
       backend,
       kernel,
       service,
       notices,
+      watcher,
       people,
       oidc,
       owner,
       async close() {
+        watcher.close();
         await service.close();
         await notices.close();
         await backend.close();

@@ -29,6 +29,7 @@ export class RequestWatcher {
   readonly #rows: RecordStore<ApprovalRow>;
   readonly #onNotified: () => void;
   readonly #subscribers = new Map<string, Set<() => void>>();
+  readonly #listeners = new Set<(requestId: string) => void>();
   readonly #deadlines = new TimerQueue<() => void>((wake) => wake());
   #watching: Promise<(() => Promise<void>) | undefined> | undefined;
   #isWatched = false;
@@ -75,14 +76,28 @@ export class RequestWatcher {
     };
   }
 
+  /**
+   * Calls `listener` with every request that this process has written, or that the store notifies of. Notifications may be
+   * lost, late or repeated, and a store may have none. Returns a function that ends it.
+   */
+  listen(listener: (requestId: string) => void): () => void {
+    this.#listeners.add(listener);
+    this.#watching ??= this.#watch();
+    return () => void this.#listeners.delete(listener);
+  }
+
   get hasSubscribers(): boolean {
     return this.#subscribers.size > 0;
   }
 
   /** The request may have changed; without an id, any request may have. */
   notify(requestId?: string): void {
-    if (requestId === undefined) this.#pollWithin(FIRST_POLL_MS);
-    else for (const wake of this.#subscribers.get(requestId) ?? []) wake();
+    if (requestId === undefined) {
+      this.#pollWithin(FIRST_POLL_MS);
+      return;
+    }
+    for (const wake of this.#subscribers.get(requestId) ?? []) wake();
+    for (const listener of this.#listeners) listener(requestId);
   }
 
   async close(): Promise<void> {
