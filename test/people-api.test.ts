@@ -1,58 +1,14 @@
 import * as assert from 'node:assert/strict';
-import type { ApprovalsConfig } from '../config/define.ts';
 import { jsonDigest } from '../core/json.ts';
 import { callDigest } from '../core/tool/call-digest.ts';
+import { type Answer, type Api, SERVER, withApi } from './kit/people-api.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
-import { type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { withGate } from './suites/gate-client.ts';
 
 // What `svc approvals … --server` sends, to the handler of a program.
 
-const SERVER: ApprovalsConfig = {
-  roles: { deciders: ['group:finance', 'user:cy'], heads: ['group:heads'] },
-  server: { role: 'deciders' },
-};
 const CARD = { orderId: '1', amount: 5, card: '4111-secret' };
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the server answered
-  readonly body: any;
-}
-
-interface Api extends GateUnderTest {
-  tokenOf(id: string, ...groups: string[]): Promise<string>;
-  call(method: string, path: string, more?: { token?: string; body?: unknown; type?: string }): Promise<Answer>;
-}
-
-async function withApi(body: (api: Api) => Promise<void>, approvals: ApprovalsConfig = SERVER): Promise<void> {
-  await withGate({ approvals }, async (gate) => {
-    const handler = gate.svc.approvals.handler();
-    await body({
-      ...gate,
-      tokenOf: async (id, ...groups) =>
-        (await gate.svc.people.createToken({ id, groups }, { validForMs: 60_000 })).token,
-      async call(method, path, { token, body, type = 'application/json' } = {}) {
-        const headers = {
-          ...(token !== undefined && { authorization: `Bearer ${token}` }),
-          ...(body !== undefined && { 'content-type': type }),
-        };
-        const sent = typeof body === 'string' ? body : JSON.stringify(body);
-        const response = await handler(
-          new Request(`https://shop.example/svc/api/v1${path}`, {
-            method,
-            headers,
-            ...(body !== undefined && { body: sent }),
-          }),
-        );
-        const text = await response.text();
-        const isJson = response.headers.get('content-type') === 'application/json';
-        return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
-      },
-    });
-  });
-}
 
 test('a person of the role lists, reads and decides; the record has who it was', () =>
   withApi(async ({ call, tokenOf, refund, svc }) => {

@@ -1,4 +1,7 @@
 import { assertNoQueryProblems } from '../approval/list-approvals.ts';
+import type { OutcomeStatus } from '../approval/request.ts';
+import type { ErrorCode } from '../errors.ts';
+import type { RecordStore } from '../records.ts';
 import { type Shape, shapeProblems } from '../validate-shape.ts';
 import type { ExecutionRow, ExecutionStatus } from './execution-record.ts';
 import type { ExecutionService } from './execution-service.ts';
@@ -74,6 +77,37 @@ export async function readExecution(
   if (!found) return undefined;
   const { record } = found;
   return { ...runOutcome('completed', record.state), ...publicRecord(record) };
+}
+
+/** An execution for those who decide its requests: without the prompt, what the model wrote, parameters and results. */
+export interface ExecutionSummary extends ExecutionRecord, Pick<RunOutcome, 'usage' | 'reason'> {
+  /** The id of the person who started it, if the program said. */
+  readonly requester?: string;
+  /** The code of the error that ended it. */
+  readonly error?: ErrorCode;
+  /** In the order of the model; `requestId` is that of a request if the call needed approval. */
+  readonly calls: readonly { readonly requestId: string; readonly tool: string; readonly status?: OutcomeStatus }[];
+}
+
+export async function summarizeExecution(
+  rows: RecordStore<ExecutionRow>,
+  executionId: string,
+): Promise<ExecutionSummary | undefined> {
+  const found = await rows.get(executionId);
+  if (!found) return undefined;
+  const { record } = found;
+  const { requester, steps } = record.state;
+  const { usage, reason, error } = runOutcome('completed', record.state);
+  return {
+    ...publicRecord(record),
+    usage,
+    ...(requester !== undefined && { requester }),
+    ...(reason !== undefined && { reason }),
+    ...(error !== undefined && { error: error.code }),
+    calls: steps.flatMap(({ calls }) =>
+      calls.map(({ requestId, tool, outcome }) => ({ requestId, tool, ...(outcome && { status: outcome.status }) })),
+    ),
+  };
 }
 
 function publicRecord({ executionId, agentTag, status, createdAt, updatedAt }: ExecutionRow): ExecutionRecord {

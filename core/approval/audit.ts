@@ -44,7 +44,7 @@ export async function* auditTrail(
   const exported = new Map<string, ExportedCounts>();
   for await (const row of allRequests(service, since, before)) {
     const { requestId } = row.record;
-    const counts = yield* entriesOf(service, row, exported.get(requestId));
+    const counts = yield* auditEntries(service, row, exported.get(requestId));
     if (isOpen(row)) exported.set(requestId, counts);
   }
 }
@@ -55,7 +55,8 @@ interface ExportedCounts {
   readonly deliveries: number;
 }
 
-async function* entriesOf(
+/** The events and deliveries of a request, oldest first; `before`: how many of each to leave out. */
+export async function* auditEntries(
   service: ApprovalService,
   { record }: RequestRow,
   before: ExportedCounts = { events: 0, deliveries: 0 },

@@ -52,6 +52,11 @@ export interface WaitOptions extends CallOptions {
 /** The longest id that a caller may give, in characters. */
 const MAX_ID_LENGTH = 200;
 
+/** Whether a value can be the id of an execution or of a call. */
+export function isCallId(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH && storableText(value) === value;
+}
+
 /** Throws `value_invalid`. */
 export function assertCallIds({ executionId, toolCallId, requestId, groupId, requester, model }: GateCall): void {
   if (requester !== undefined && principalProblems({ id: requester }).length > 0) {
@@ -61,9 +66,7 @@ export function assertCallIds({ executionId, toolCallId, requestId, groupId, req
     });
   }
   for (const [name, value] of Object.entries({ executionId, toolCallId, groupId, model })) {
-    if (value === undefined) continue;
-    const isText = typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH;
-    if (isText && storableText(value) === value) continue;
+    if (value === undefined || isCallId(value)) continue;
     throw new SvcError('value_invalid', `The ${name} of the call is invalid.`, {
       why: `It is not a string of 1 to ${MAX_ID_LENGTH} characters.`,
       state: 'Nothing ran.',

@@ -65,6 +65,30 @@ export async function listApprovals(service: ApprovalService, query: ListQuery =
   return { records, ...(cursor !== undefined && { cursor }) };
 }
 
+export interface WaitingCount {
+  readonly waiting: number;
+  /** There may be more: no more are counted. */
+  readonly atLeast?: true;
+}
+
+const MAX_COUNT = 1_000;
+
+/** Counts the requests that wait, up to MAX_COUNT: a store has no cheaper way than to read their ids. */
+export async function countWaiting(service: ApprovalService): Promise<WaitingCount> {
+  await service.clock.readNow();
+  let waiting = 0;
+  for await (const { record } of allRows(service.rows, 'byStatus', {
+    equals: { status: 'waiting' },
+    columns: ['requestId', 'status', 'expiresAt'],
+    limit: MAX_COUNT,
+  })) {
+    if (service.isDue(record)) continue;
+    waiting += 1;
+    if (waiting === MAX_COUNT) return { waiting, atLeast: true };
+  }
+  return { waiting };
+}
+
 /** The conditions that no index covers, and rows that changed after they were indexed. */
 function matchesQuery(
   service: ApprovalService,

@@ -257,7 +257,7 @@ export class ApprovalService {
   }
 
   /** By the last reading of the clock. */
-  isDue({ status, expiresAt }: ApprovalRow): boolean {
+  isDue({ status, expiresAt }: Pick<ApprovalRow, 'status' | 'expiresAt'>): boolean {
     return status === 'waiting' && this.clock.msUntil(expiresAt.getTime()) <= 0;
   }
 

@@ -48,7 +48,11 @@ export default class ApprovalsServe extends ApprovalsCommand {
     notices.addFallback(routes);
     const sealing = await regularSeals(runtime);
     const peers = new WeakMap<Request, string>();
-    const handler = await openCallback(runtime, { peerOf: (request) => peers.get(request) });
+    const stopping = new AbortController();
+    const handler = await openCallback(runtime, {
+      peerOf: (request) => peers.get(request),
+      stopping: stopping.signal,
+    });
     const server = await startServer({
       host: this.host,
       port: portOf(this.port),
@@ -77,6 +81,8 @@ export default class ApprovalsServe extends ApprovalsCommand {
       // What fails ends the server.
       await Promise.race([stopped, ...work.map((one) => one?.then(() => stopped) ?? stopped)]);
     } finally {
+      // Event streams have no end of their own.
+      stopping.abort();
       await Promise.all([server.close(), stopDecisions?.()]);
       // After the last decision, so that it is sealed too.
       ending.abort();

@@ -22,7 +22,7 @@ import { invalidDecision, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHO
 import { PAGE_HEADERS } from './layout.ts';
 import { RateLimit } from './limits.ts';
 import { type Account, closedPage, decidedPage, decisionPage, messagePage, summaryPage } from './page.ts';
-import { isPeopleRoute, peopleApi } from './people-api.ts';
+import { isPeopleRoute, type PeopleApi, peopleApi } from './people-api.ts';
 import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
 import { requireCallbackKey, tokenClaims } from './token.ts';
@@ -37,16 +37,16 @@ export interface CallbackContext {
   readonly people?: PeopleSource | undefined;
   /** With `approvals.oidc` and `approvals.callbackBase`. */
   readonly signIn?: SignIn | undefined;
-  /** Who may list and decide all requests: the members of the role of `approvals.server`. */
-  readonly members?: readonly string[] | undefined;
-  /** Where those people sign in for a token. */
-  readonly login?: object | undefined;
+  /** With `approvals.server`. */
+  readonly api?: PeopleApi | undefined;
 }
 
 /** @experimental */
 export interface CallbackOptions {
   /** The address that the connection of a request comes from: `approvals.proxy` with `peers` needs it. */
   peerOf?(request: Request): string | undefined;
+  /** Ends open event streams of the API when your server stops; without it, they end when the client is closed. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
 /** The token proves access to the request, not who used it. */
@@ -59,11 +59,11 @@ const MAX_UNAUTHORIZED = 600;
 /** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
 export function callbackHandler(
   context: CallbackContext,
-  { peerOf }: CallbackOptions = {},
+  { peerOf, stopping }: CallbackOptions = {},
 ): (request: Request) => Promise<Response> {
   const perRequest = new RateLimit(MAX_PER_REQUEST);
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
-  const api = context.members && peopleApi(context, context.members);
+  const api = context.api && peopleApi({ ...context, ...context.api, stopping });
   return async (request) => {
     const people = isPeopleRoute(request) ? api : undefined;
     try {
@@ -202,12 +202,12 @@ export async function openCallback(
   options?: CallbackOptions,
 ): Promise<(request: Request) => Promise<Response>> {
   const key = requireCallbackKey('The callback', runtime.config);
-  const { service, owner, people, oidc } = await openApprovals(runtime);
+  const { service, watcher, owner, people, oidc } = await openApprovals(runtime);
   await people?.open();
   const { product, env } = owner;
   const { callbackBase: base, server, roles, oidc: provider } = runtime.config.approvals ?? {};
   const members = server && roles?.[server.role];
-  const login = provider && commandLineLogin(provider);
+  const api = members && { members, watcher, login: provider && commandLineLogin(provider) };
   const signIn = oidc && base !== undefined ? new SignIn({ oidc, product, env, base, key }) : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, signIn, members, login }, options);
+  return callbackHandler({ approvals: service, product, env, key, people, signIn, api }, options);
 }

@@ -2,6 +2,11 @@ import { MAX_BODY_BYTES, type RateLimit } from './limits.ts';
 import type { HttpError } from './response.ts';
 
 export const NOT_FOUND: HttpError = { status: 404, error: 'approval_unknown', message: 'The request does not exist.' };
+export const UNKNOWN_EXECUTION: HttpError = {
+  status: 404,
+  error: 'execution_unknown',
+  message: 'The execution does not exist.',
+};
 export const UNAUTHORIZED: HttpError = {
   status: 401,
   error: 'token_invalid',

@@ -1,138 +1,150 @@
-import { createHash } from 'node:crypto';
+import { executionRecords } from '../../../core/agent/execution-record.ts';
+import { summarizeExecution } from '../../../core/agent/read-executions.ts';
+import { type AuditEntry, auditEntries } from '../../../core/approval/audit.ts';
+import { isCallId } from '../../../core/approval/call.ts';
 import { decide } from '../../../core/approval/decide.ts';
-import { type ListQuery, listApprovals } from '../../../core/approval/list-approvals.ts';
-import { isPersonToken } from '../../../core/approval/person-tokens.ts';
-import type { Principal } from '../../../core/approval/principal.ts';
+import { countWaiting, listApprovals } from '../../../core/approval/list-approvals.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
-import { isListed } from '../../../core/approval/rule.ts';
 import type { ApprovalService } from '../../../core/approval/service.ts';
-import { describeError, isSvcError } from '../../../core/errors.ts';
 import { approvalDetails } from '../approval-details.ts';
+import type { ApprovalWatcher } from '../approval-watcher.ts';
 import { bearerOf } from '../people-source.ts';
+import { type Caller, Callers } from './api/authenticate.ts';
+import { EventStreams } from './api/event-streams.ts';
+import { openApi } from './api/openapi.ts';
+import { listQuery, orInvalidQuery } from './api/query.ts';
 import { assertEmpty, assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
-import { NOT_FOUND, notAllowed, throttle, UNAUTHORIZED } from './http-errors.ts';
-import { RateLimit } from './limits.ts';
-import { type HttpError, jsonResponse } from './response.ts';
+import { NOT_FOUND, notAllowed, UNAUTHORIZED, UNKNOWN_EXECUTION } from './http-errors.ts';
+import { jsonResponse } from './response.ts';
 
 /*
- * For the people of the role of `approvals.server`, with a token that proves who they are:
- *
- *   GET  {callbackBase}/api/v1/login                            how to sign in; without a token
- *   GET  {callbackBase}/api/v1/me                               the person, the product and the environment
- *   GET  {callbackBase}/api/v1/approvals                        a page of requests; the query is a `ListQuery`
- *   GET  {callbackBase}/api/v1/approvals/<requestId>            a request, with sensitive parameters masked
- *   POST {callbackBase}/api/v1/approvals/<requestId>/reveal     the whole request; an event says who read it
- *   POST {callbackBase}/api/v1/approvals/<requestId>/decision   decides, with a body like that of the callback
+ * For the people of the role of `approvals.server`, with a token that proves who they are: the routes of
+ * docs/reference/http-api.md, all below {callbackBase}/api/v1.
  */
 
-const ROUTE = /\/api\/v1\/(?:(me|login)|approvals(?:\/([^/]+)(?:\/(reveal|decision))?)?)\/?$/;
-/** Per minute: for each person, and for all tokens that are not valid. */
-const MAX_PER_PERSON = 600;
-const MAX_INVALID = 6_000;
-/** Hashes of tokens that were valid, so that others cannot keep out those who have one. */
-const MAX_KNOWN = 10_000;
+const PATH =
+  /\/api\/v1\/(?:(login|openapi\.json|me|count|events)|(executions)\/([^/]+)|(approvals)(?:\/([^/]+)(?:\/(audit|reveal|decision))?)?)\/?$/;
 
-const REFUSED: HttpError = {
-  status: 403,
-  error: 'access_refused',
-  message: 'This person may not list and decide requests here.',
-};
+/** Where a decision or a reading comes from, for the record. */
+const FROM = 'approvals server';
 
-interface ServedStore {
+export interface PeopleApi {
+  /** Who may list and decide all requests: the members of the role of `approvals.server`. */
+  readonly members: readonly string[];
+  /** Where those people sign in for a token. */
+  readonly login?: object | undefined;
+  readonly watcher: ApprovalWatcher;
+}
+
+interface ServedStore extends PeopleApi {
   readonly approvals: ApprovalService;
   readonly product: string;
   readonly env: string;
-  /** Where people sign in for a token. */
-  readonly login?: object | undefined;
+  /** Aborts when the server stops. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
+/** A call with a valid token. */
+interface Call extends Caller {
+  readonly request: Request;
+  readonly token: string;
+  /** Of a request or an execution; empty without one. */
+  readonly id: string;
+  readonly query: URLSearchParams;
+}
+
+type Answer = (call: Call) => Promise<Response>;
+
 /** Whether the URL is one of the API, and not that of a single request with its own token. */
-export const isPeopleRoute = ({ url }: Request): boolean => ROUTE.test(new URL(url).pathname);
+export const isPeopleRoute = ({ url }: Request): boolean => PATH.test(new URL(url).pathname);
 
-/** Answers the people of the role whose members these are. Throws an `HttpError`, or what `decide` throws. */
-export function peopleApi(
-  { approvals, product, env, login }: ServedStore,
-  members: readonly string[],
-): (request: Request) => Promise<Response> {
-  const perPerson = new RateLimit(MAX_PER_PERSON);
-  const invalid = new RateLimit(MAX_INVALID);
-  const known = new Set<string>();
-
-  async function authenticate(token: string): Promise<{ readonly principal: Principal; readonly expiresAt?: Date }> {
-    const hash = createHash('sha256').update(token).digest('base64url');
-    if (!known.has(hash)) throttle(invalid, '', 'only look');
-    try {
-      const { personTokens } = approvals;
-      const found = isPersonToken(token)
-        ? await personTokens.find(token)
-        : { principal: await approvals.verifyToken(token) };
-      if (known.size >= MAX_KNOWN) known.clear();
-      known.add(hash);
-      throttle(perPerson, found.principal.id);
-      if (!isListed(members, found.principal)) throw REFUSED;
-      return found;
-    } catch (error) {
-      if (isSvcError(error) && error.code === 'token_invalid') {
-        known.delete(hash);
-        throttle(invalid, '');
-      }
-      throw error;
-    }
-  }
-
-  const listed = (fields: URLSearchParams) =>
-    listApprovals(approvals, listQuery(fields)).catch((error: unknown) => {
-      throw isSvcError(error) && error.code === 'value_invalid' ? invalidQuery(describeError(error)) : error;
-    });
-
+/** Answers the people of the role. Throws an `HttpError`, or what `decide` throws. */
+export function peopleApi(store: ServedStore): (request: Request) => Promise<Response> {
+  const callers = new Callers(store.approvals, store.members);
+  const answers = answersOf(store, callers);
   return async (request) => {
     const url = new URL(request.url);
-    const [, own, requestId, action] = ROUTE.exec(url.pathname) ?? [];
-    const method = action === undefined ? 'GET' : 'POST';
+    const [, own, executions, executionId, , requestId, action] = PATH.exec(url.pathname) ?? [];
+    const name = own ?? executions ?? action ?? (requestId === undefined ? 'list' : 'show');
+    const method = name === 'reveal' || name === 'decision' ? 'POST' : 'GET';
     if (request.method !== method) throw notAllowed(method);
-    if (own === 'login') return jsonResponse(200, { oidc: login });
+    if (name === 'login') return jsonResponse(200, { oidc: store.login });
+    if (name === 'openapi.json') return jsonResponse(200, openApi());
     // Not the header of a proxy, nor the cookie of a page: a login alone decides nothing.
     const token = bearerOf(request.headers);
     if (token === undefined) throw UNAUTHORIZED;
-    if (action !== undefined) assertJson(request);
-    const { principal, expiresAt } = await authenticate(token);
-    if (own === 'me') {
-      return jsonResponse(200, { product, env, principal, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) });
-    }
-    if (requestId === undefined) return jsonResponse(200, await listed(url.searchParams));
-    if (!isRequestId(requestId)) throw NOT_FOUND;
-    if (action === undefined) return jsonResponse(200, { request: await approvalDetails(approvals, requestId) });
-    const body = await readDecisionBody(request);
-    const from = 'approvals server';
-    if (action === 'reveal') {
-      assertEmpty(body);
-      return jsonResponse(200, { request: await approvalDetails(approvals, requestId, { reveal: true, token, from }) });
-    }
-    const { reviewToken, ...decision } = reviewedDecision(request, body);
-    const { override } = decision;
-    const options = { token, from, override, ...(reviewToken !== undefined && { reviewToken }) };
-    const result = await decide(approvals, signalFor(requestId, decision), options);
-    return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
+    if (method === 'POST') assertJson(request);
+    const caller = await callers.authenticate(token);
+    if (requestId !== undefined && !isRequestId(requestId)) throw NOT_FOUND;
+    const id = requestId ?? idOfExecution(executionId);
+    const answer = answers[name];
+    if (!answer) throw NOT_FOUND;
+    return answer({ ...caller, request, token, id, query: url.searchParams });
   };
 }
 
-const ISO = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/;
-const isText = (key: string): boolean => ['status', 'agentTag', 'executionId', 'cursor'].includes(key);
-
-/** The query of a list. What is not valid is left to `listApprovals`, but for a name that is unknown or occurs twice. */
-function listQuery(fields: URLSearchParams): ListQuery {
-  const query: Record<string, string | number | boolean | Date> = {};
-  for (const [key, value] of fields) {
-    if (Object.hasOwn(query, key)) throw invalidQuery(`The query has "${key}" twice.`);
-    if (isText(key)) query[key] = value;
-    else if (key === 'since' || key === 'before') query[key] = ISO.test(value) ? new Date(value) : value;
-    else if (key === 'limit') query[key] = /^\d+$/.test(value) ? Number(value) : value;
-    else if (key === 'newestFirst') query[key] = value === 'true' || (value !== 'false' && value);
-    else throw invalidQuery(`The query has "${key}", which is not known.`);
-  }
-  return query;
+function answersOf(store: ServedStore, callers: Callers): Readonly<Record<string, Answer>> {
+  const { approvals, product, env } = store;
+  const streams = new EventStreams(store, callers);
+  return {
+    async me({ principal, expiresAt, query }) {
+      listQuery(query, []);
+      return jsonResponse(200, { product, env, principal, ...(expiresAt && { expiresAt: expiresAt.toISOString() }) });
+    },
+    async count({ query }) {
+      listQuery(query, []);
+      return jsonResponse(200, await countWaiting(approvals));
+    },
+    async events({ request, principal, token, query }) {
+      listQuery(query, []);
+      return streams.open(request, principal, token);
+    },
+    async list({ query }) {
+      return jsonResponse(200, await orInvalidQuery(listApprovals(approvals, listQuery(query))));
+    },
+    async executions({ id, query }) {
+      const rows = approvals.backend.records(executionRecords);
+      const own = { ...listQuery(query, ['cursor', 'limit']), executionId: id };
+      const [execution, page] = await Promise.all([
+        summarizeExecution(rows, id),
+        orInvalidQuery(listApprovals(approvals, own)),
+      ]);
+      if (!execution && page.records.length === 0) throw UNKNOWN_EXECUTION;
+      return jsonResponse(200, { ...(execution && { execution }), ...page });
+    },
+    async show({ id }) {
+      return jsonResponse(200, { request: await approvalDetails(approvals, id) });
+    },
+    async audit({ id, query }) {
+      listQuery(query, []);
+      const row = await approvals.getExpiringIfDue(id);
+      if (!row) throw NOT_FOUND;
+      const entries: AuditEntry[] = [];
+      for await (const entry of auditEntries(approvals, row)) entries.push(entry);
+      return jsonResponse(200, { entries });
+    },
+    async reveal({ id, request, token }) {
+      assertEmpty(await readDecisionBody(request));
+      return jsonResponse(200, { request: await approvalDetails(approvals, id, { reveal: true, token, from: FROM }) });
+    },
+    async decision({ id, request, token }) {
+      const { reviewToken, ...decision } = reviewedDecision(request, await readDecisionBody(request));
+      const idempotencyKey = request.headers.get('idempotency-key') ?? undefined;
+      const { override } = decision;
+      const options = { token, from: FROM, override, reviewToken, idempotencyKey };
+      const result = await decide(approvals, signalFor(id, decision), options);
+      return jsonResponse(result.status === 'waiting' ? 202 : 200, result);
+    },
+  };
 }
 
-function invalidQuery(message: string): HttpError {
-  return { status: 400, error: 'value_invalid', message };
+function idOfExecution(segment = ''): string {
+  let id: string;
+  try {
+    id = decodeURIComponent(segment);
+  } catch {
+    throw UNKNOWN_EXECUTION;
+  }
+  if (segment !== '' && !isCallId(id)) throw UNKNOWN_EXECUTION;
+  return id;
 }

@@ -1,0 +1,196 @@
+import type { Principal } from '../../../../core/approval/principal.ts';
+import { personKey } from '../../../../core/approval/rule.ts';
+import type { ApprovalService } from '../../../../core/approval/service.ts';
+import { onAbort } from '../../../../core/on-abort.ts';
+import type { NumberedChange } from '../../approval-changes.ts';
+import type { ApprovalWatcher, ChangeSubscription } from '../../approval-watcher.ts';
+import { type HttpError, streamResponse } from '../response.ts';
+import type { Callers } from './authenticate.ts';
+
+const MAX_STREAMS = 1_000;
+const MAX_PER_PERSON = 20;
+/** With more characters that a client has not read, its stream ends. */
+const MAX_UNREAD = 256 * 1024;
+/** With more characters of changes that it missed, it lists the requests instead. */
+const MAX_REPLAY = MAX_UNREAD / 4;
+/** Proxies end connections on which nothing is sent. */
+const KEEP_ALIVE_MS = 15_000;
+/** The token is verified again with every so many comments. */
+const VERIFY_EVERY = 3;
+const RETRY_MS = 3_000;
+const RETRY_AFTER = { 'retry-after': '5' };
+
+const TOO_MANY: HttpError = {
+  status: 503,
+  error: 'too_many_streams',
+  message: `This server has ${MAX_STREAMS} event streams, and no more.`,
+  headers: RETRY_AFTER,
+};
+const TOO_MANY_OF_PERSON: HttpError = {
+  status: 429,
+  error: 'too_many_streams',
+  message: `A person has at most ${MAX_PER_PERSON} event streams on a server.`,
+  headers: RETRY_AFTER,
+};
+const STOPPING: HttpError = {
+  status: 503,
+  error: 'server_stopping',
+  message: 'The server is stopping.',
+  headers: RETRY_AFTER,
+};
+
+interface Source {
+  readonly approvals: ApprovalService;
+  readonly watcher: ApprovalWatcher;
+  readonly stopping?: AbortSignal | undefined;
+}
+
+/** Server-sent events of the changes of requests. */
+export class EventStreams {
+  readonly #source: Source;
+  readonly #callers: Pick<Callers, 'isAllowed'>;
+  /** How many each person has open. */
+  readonly #open = new Map<string, number>();
+  #total = 0;
+
+  constructor(source: Source, callers: Pick<Callers, 'isAllowed'>) {
+    this.#source = source;
+    this.#callers = callers;
+  }
+
+  /** Throws an `HttpError` and store errors. */
+  async open(request: Request, principal: Principal, token: string): Promise<Response> {
+    const { approvals, watcher, stopping } = this.#source;
+    const ends = [approvals.closing, ...(stopping ? [stopping] : [])];
+    if (ends.some(({ aborted }) => aborted)) throw STOPPING;
+    const release = this.#reserve(personKey(principal));
+    const stream = new EventStream(release);
+    let subscription: ChangeSubscription;
+    try {
+      const lastId = request.headers.get('last-event-id') ?? undefined;
+      subscription = await watcher.subscribe((numbered) => stream.write(eventText(numbered)), lastId);
+    } catch (error) {
+      release();
+      throw error;
+    }
+    stream.onEnd(subscription.unsubscribe);
+    for (const signal of ends) stream.onEnd(onAbort(signal, () => stream.end()));
+    stream.onEnd(onAbort(request.signal, () => stream.close()));
+    stream.write(`retry: ${RETRY_MS}\n\n`);
+    const { missed, lastId } = subscription;
+    const replay = missed?.map(eventText).join('');
+    const isShort = replay !== undefined && replay.length <= MAX_REPLAY;
+    stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {}\n\n`);
+    this.#keepAlive(stream, token);
+    if (request.signal.aborted) stream.close();
+    if (ends.some(({ aborted }) => aborted)) stream.end();
+    return streamResponse(stream.body);
+  }
+
+  /** Counts a stream. Returns what it calls once when it ends. Throws an `HttpError`. */
+  #reserve(person: string): () => void {
+    const own = this.#open.get(person) ?? 0;
+    if (own >= MAX_PER_PERSON) throw TOO_MANY_OF_PERSON;
+    if (this.#total >= MAX_STREAMS) throw TOO_MANY;
+    this.#total += 1;
+    this.#open.set(person, own + 1);
+    return () => {
+      this.#total -= 1;
+      const left = (this.#open.get(person) ?? 1) - 1;
+      if (left === 0) this.#open.delete(person);
+      else this.#open.set(person, left);
+    };
+  }
+
+  /** Ends the stream when the token is no longer valid, or cannot be verified: the client may connect again. */
+  #keepAlive(stream: EventStream, token: string): void {
+    let comments = 0;
+    const timer = setInterval(() => {
+      stream.write(':\n\n');
+      comments += 1;
+      if (comments % VERIFY_EVERY > 0) return;
+      this.#callers.isAllowed(token).then(
+        (isAllowed) => !isAllowed && stream.end(),
+        () => stream.end(),
+      );
+    }, KEEP_ALIVE_MS);
+    timer.unref();
+    stream.onEnd(() => clearInterval(timer));
+  }
+}
+
+function eventText({ id, change }: NumberedChange): string {
+  return `id: ${id}\nevent: ${change.type}\ndata: ${JSON.stringify(change)}\n\n`;
+}
+
+/** The body of one response. It ends if more is unread than `MAX_UNREAD`: the client may connect again. */
+class EventStream {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly #onClosed: () => void;
+  readonly #endings = new Set<() => void>();
+  #unread = '';
+  #hasEnded = false;
+  #isClosed = false;
+  #wake = () => {};
+
+  /** Calls `onClosed` once the client has read the end or is gone: until then, it has a connection. */
+  constructor(onClosed: () => void) {
+    this.#onClosed = onClosed;
+    const encoder = new TextEncoder();
+    let isCancelled = false;
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          if (this.#unread === '' && !this.#hasEnded) {
+            await new Promise<void>((resolve) => {
+              this.#wake = resolve;
+            });
+          }
+          if (isCancelled) return;
+          const text = this.#unread;
+          this.#unread = '';
+          if (text !== '') return controller.enqueue(encoder.encode(text));
+          controller.close();
+          this.close();
+        },
+        cancel: () => {
+          isCancelled = true;
+          this.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  /** Calls `ending` at the end. */
+  onEnd(ending: () => void): void {
+    if (this.#hasEnded) ending();
+    else this.#endings.add(ending);
+  }
+
+  write(text: string): void {
+    if (this.#hasEnded) return;
+    this.#unread += text;
+    if (this.#unread.length > MAX_UNREAD) {
+      this.#unread = '';
+      this.end();
+    }
+    this.#wake();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    for (const ending of this.#endings) ending();
+    this.#endings.clear();
+    this.#wake();
+  }
+
+  /** The client is gone. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#unread = '';
+    this.end();
+    this.#onClosed();
+  }
+}
