@@ -1,39 +1,30 @@
-import { APPROVAL_STATUSES } from '../core/approval/request.ts';
-import type { Json } from '../core/json.ts';
+import {
+  about,
+  auditEntry,
+  count,
+  decisionFields,
+  flag,
+  json,
+  list,
+  moment,
+  object,
+  oneOf,
+  open,
+  type Properties,
+  principal,
+  request,
+  type Schema,
+  text,
+  texts,
+  yes,
+} from '../config/sdk/callback/api/schemas.ts';
 
 /** The JSON Schema of what each command prints with `--json`. `npm run docs` writes them to docs/reference/json. */
 
-type Schema = { readonly [keyword: string]: Json };
-type Properties = Readonly<Record<string, Schema>>;
-
-const text: Schema = { type: 'string' };
-const flag: Schema = { type: 'boolean' };
-const count: Schema = { type: 'integer', minimum: 0 };
-const moment: Schema = { type: 'string', format: 'date-time', description: 'ISO 8601, UTC' };
-const json: Schema = {};
-const yes: Schema = { const: true };
-const oneOf = (...values: readonly string[]): Schema => ({ enum: values });
-const list = (items: Schema): Schema => ({ type: 'array', items });
 const map = (values: Schema): Schema => ({ type: 'object', additionalProperties: values });
 const orNull = (schema: Schema): Schema => ({ anyOf: [schema, { type: 'null' }] });
 const either = (...schemas: readonly Schema[]): Schema => ({ anyOf: schemas });
-const about = (schema: Schema, description: string): Schema => ({ ...schema, description });
-const texts = list(text);
 const milliseconds = about({ type: 'number', minimum: 0 }, 'milliseconds');
-
-/** An object with these properties and no others. */
-const object = (required: Properties, optional: Properties = {}): Schema => ({
-  type: 'object',
-  properties: { ...required, ...optional },
-  required: Object.keys(required),
-  additionalProperties: false,
-});
-
-/** An object with at least these properties: later versions may add more. */
-const open = (required: Properties, optional: Properties = {}): Schema => ({
-  ...object(required, optional),
-  additionalProperties: true,
-});
 
 const nextActions = about(texts, 'what to do next, as commands or sentences');
 const code = about(text, '`ok`, or one of the codes in errors.md');
@@ -108,10 +99,6 @@ const entry = object(
     rollingBack: yes,
   },
 );
-const principal = open(
-  { id: text, groups: texts, verifiedBy: oneOf('token', 'proxy', 'oidc', 'signal', 'nobody') },
-  { for: open({ id: text, groups: texts }) },
-);
 const delegation: Properties = {
   delegationId: text,
   from: text,
@@ -153,62 +140,7 @@ const standingRule: Properties = {
   until: moment,
 };
 const finding = object({ ...findingProperties, line: count }, findingOptional);
-const roles = list(open({ role: text, count }));
-const votes = list(
-  open(
-    { principal, by: text, at: moment, approved: flag, digest: text },
-    { modifiedParams: { type: 'object' }, reason: text, void: yes },
-  ),
-);
-const request = open(
-  {
-    requestId: text,
-    executionId: text,
-    agentTag: text,
-    tool: text,
-    parameters: { type: 'object' },
-    reason: text,
-    timestamp: moment,
-    timeout: moment,
-    toolDigest: text,
-    status: { enum: APPROVAL_STATUSES },
-    run: oneOf('none', 'claimed', 'done', 'unknown'),
-    events: list(open({ type: text, at: moment }, { prev: text, state: text, was: text })),
-  },
-  {
-    unattendedSince: moment,
-    deciders: list(principal),
-    override: yes,
-    standing: text,
-    requester: text,
-    model: text,
-    rule: open(
-      { version: text, approve: roles, deny: count },
-      {
-        not: texts,
-        reason: text,
-        unverified: yes,
-        override: text,
-        standing: text,
-        remind: list(count),
-        escalate: list(open({ role: text, afterMs: count })),
-      },
-    ),
-    votes,
-    missing: roles,
-    reviewToken: text,
-    deliveries: list(open({ at: moment, channel: text, delivered: flag }, { error: text })),
-  },
-);
-const decision = openResult(
-  {
-    requestId: text,
-    executionId: text,
-    status: { enum: APPROVAL_STATUSES },
-    decidedAt: moment,
-  },
-  { unattendedSince: moment, votes, missing: roles },
-);
+const decision = openResult(...decisionFields);
 
 const help = object(
   { ok: yes, code, usage: text, nextActions },
@@ -344,10 +276,7 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
     object({ event: { const: 'seal_failed' }, error: failure }),
     result({ event: text, url: text }),
   ),
-  'approvals export': open(
-    { requestId: text, executionId: text, agentTag: text, tool: text, type: text, at: moment },
-    { by: text, from: text, as: text, principal, details: { type: 'object' } },
-  ),
+  'approvals export': auditEntry,
   'approvals prune': openResult({ removed: count, executions: count }),
   'approvals secret': result({ url: text, product: text, env: text, secret: text }),
   login: openResult({ server: text, product: text, env: text, principal, file: text }, { expiresAt: moment }),

@@ -109,7 +109,7 @@ test('more missed changes than a client is sent at once: it lists the requests',
     await back.close();
   }));
 
-test('who may not listen, and calls that are none of a stream, get an error and no stream', () =>
+test('who may not listen, and calls that are not valid, get an error and no stream', () =>
   withApi(async ({ call, tokenOf }) => {
     const token = await tokenOf('ann', 'finance');
     const refused = async (expected: [number, string | undefined], ...args: Parameters<Api['call']>) => {

@@ -72,7 +72,7 @@ export class ChangeLog {
     return numbered;
   }
 
-  /** Undefined if the id is none of this log, or if changes after it are no longer here. */
+  /** Undefined if the id is not of this log, or if changes after it are no longer here. */
   since(id: string): readonly NumberedChange[] | undefined {
     const [, origin, number = ''] = /^([0-9a-f]{16})\.(0|[1-9]\d{0,14})$/.exec(id) ?? [];
     const missed = this.#count - Number(number);

@@ -1,5 +1,6 @@
 import type { ApprovalsConfig } from '../../config/define.ts';
 import { type GateUnderTest, withGate } from '../suites/gate-client.ts';
+import { assertDocumented } from './openapi.ts';
 
 export const SERVER: ApprovalsConfig = {
   roles: { deciders: ['group:finance', 'user:cy'], heads: ['group:heads'] },
@@ -11,16 +12,19 @@ export interface Answer {
   readonly headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: whatever the server answered
   readonly body: any;
+  /** The operation and the status, as `assertDocumented` names them. */
+  readonly result?: string;
 }
 
 export interface Api extends GateUnderTest {
   tokenOf(id: string, ...groups: string[]): Promise<string>;
+  /** Calls the API, and compares every answer with its description. */
   call(
     method: string,
     path: string,
     more?: { token?: string; body?: unknown; type?: string; headers?: Readonly<Record<string, string>> },
   ): Promise<Answer>;
-  /** As `call`, with the response itself. */
+  /** As `call`, with the response itself, which is not compared with the description. */
   fetch(path: string, init?: RequestInit & { readonly token?: string }): Promise<Response>;
 }
 
@@ -56,7 +60,10 @@ export function apiOf(svc: GateUnderTest['svc'], stopping?: AbortSignal): Pick<A
       });
       const text = await response.text();
       const isJson = response.headers.get('content-type') === 'application/json';
-      return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+      const answered = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+      if (!isJson || method === 'HEAD') return answered;
+      const result = assertDocumented(method, path, answered.status, answered.body);
+      return { ...answered, ...(result !== undefined && { result }) };
     },
   };
 }
