@@ -17,14 +17,11 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, exact: true });
 const textOf = (page: Page) => page.locator('body').innerText();
 
-/** What a person does on the decision page to approve with another amount. */
-async function approveWithAmount(page: Page, amount: number): Promise<void> {
-  await page.getByText('Change the parameters').click();
-  await page.getByLabel('amount', { exact: true }).fill(String(amount));
-  await press(page, 'Approve');
-  await press(page, 'Approve with these changes');
-  await heading(page, 'The request is approved').waitFor();
-}
+const OPEN_FORM = 'Change the parameters';
+const CONFIRM = 'Approve with these changes';
+
+const openForm = (page: Page) => page.getByText(OPEN_FORM).click();
+const amountOn = (page: Page) => page.getByRole('textbox', { name: 'amount' });
 
 interface Opened extends GateUnderTest, Awaited<ReturnType<GateUnderTest['refund']>> {
   readonly page: Page;
@@ -83,7 +80,13 @@ chromiumTests('the page of a request in a browser', (withPage) => {
           await show(page);
           assert.match(await textOf(page), /"orderId": "1234",\s+"amount": 20/);
           assert.equal(await statusOf(opened), 'waiting');
-          await approveWithAmount(page, 15);
+          await openForm(page);
+          await amountOn(page).fill('15');
+          await press(page, 'Approve');
+          assert.match(await textOf(page), /amount[\s\S]*20[\s\S]*15/);
+          assert.equal(await statusOf(opened), 'waiting');
+          await press(page, CONFIRM);
+          await heading(page, 'The request is approved').waitFor();
           assert.deepEqual((await outcome).result, { paid: true });
           assert.deepEqual({ ...(refunds[0] as object) }, { orderId: '1234', amount: 15 });
         },
@@ -111,15 +114,22 @@ chromiumTests('the page of a request in a browser', (withPage) => {
       const { page, outcome, refunds } = opened;
       await tabTo(page, page.getByRole('button', { name: SHOW }));
       await page.keyboard.press('Enter');
+      await tabTo(page, page.getByText(OPEN_FORM));
+      await page.keyboard.press('Enter');
+      await tabTo(page, amountOn(page));
+      await page.keyboard.press('Control+A');
+      await page.keyboard.type('15');
       await tabTo(page, page.getByLabel('Reason'));
       await page.keyboard.type('Agreed');
       await page.keyboard.press('Enter');
       await tabTo(page, page.getByRole('button', { name: 'Approve' }));
       assert.equal(await statusOf(opened), 'waiting');
       await page.keyboard.press('Space');
+      await tabTo(page, page.getByRole('button', { name: CONFIRM }));
+      await page.keyboard.press('Enter');
       await heading(page, 'The request is approved').waitFor();
       assert.equal((await outcome).status, 'completed');
-      assert.equal(refunds.length, 1);
+      assert.deepEqual({ ...(refunds[0] as object) }, { orderId: '1234', amount: 15 });
     }));
 
   test('every page has no violation of axe, light and dark, and fits 320 pixels', () =>
@@ -129,7 +139,15 @@ chromiumTests('the page of a request in a browser', (withPage) => {
         await assertPresentable(page, 'summary');
         await show(page);
         await assertPresentable(page, 'decision');
+        await openForm(page);
+        await amountOn(page).fill('-1 of them');
         await press(page, 'Approve');
+        assert.match(await textOf(page), /Nothing was decided/);
+        await assertPresentable(page, 'form-with-problem');
+        await amountOn(page).fill('15');
+        await press(page, 'Approve');
+        await assertPresentable(page, 'confirmation');
+        await press(page, CONFIRM);
         await assertPresentable(page, 'decided');
         await page.goto(url);
         await show(page);
@@ -151,6 +169,7 @@ chromiumTests('the page of a request in a browser', (withPage) => {
         await show(page);
         await assertHarmless();
         for (const payload of payloads) assert.ok((await textOf(page)).includes(payload), payload);
+        await openForm(page);
         await assertPresentable(page, 'hostile');
         await press(page, 'Reject');
         await heading(page, 'The request is rejected').waitFor();

@@ -103,7 +103,10 @@ chromiumTests('the inbox in a browser', (withPage) => {
       await state(page, 'rejected by elsewhere');
       assert.equal(await page.getByRole('status').innerText(), 'The request is rejected.');
       assert.equal(await approveButton(page).count(), 0);
-      await page.locator('.history').getByText(/rejected .*by elsewhere/).waitFor();
+      await page
+        .locator('.history')
+        .getByText(/rejected .*by elsewhere/)
+        .waitFor();
     }));
 
   test('a page that is open when the request expires has no buttons any more, and says so', () =>

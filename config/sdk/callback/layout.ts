@@ -10,7 +10,7 @@ h1{font-size:1.625rem;line-height:1.25;font-weight:650;letter-spacing:-.015em;ma
 h2{font-size:1.125rem;line-height:1.35;font-weight:650;margin:2rem 0 .5rem}
 p{margin:1rem 0}
 a{color:var(--accent);text-underline-offset:.15em}a:hover{text-decoration-thickness:2px}
-pre,code,.code,textarea{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+pre,code,.code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre,code,.code{font-size:.875em}
 pre{line-height:1.6;white-space:pre-wrap;word-break:break-all;background:var(--card);border:1px solid var(--line);padding:1rem 1.25rem;border-radius:10px;margin:1rem 0}
 .warnings{border-color:var(--bad);border-left-width:5px;background:var(--warn);word-break:normal}
@@ -23,7 +23,7 @@ dt,dd{margin:0;padding:.6rem 0}dt{color:var(--muted);font-size:.9375rem;line-hei
 dd+dt,dd+dt+dd{border-top:1px solid var(--line)}
 label{display:block;font-weight:600}
 input,textarea,select{font:inherit;font-weight:400;line-height:1.4;color:inherit;background:var(--card);border:1px solid var(--field);border-radius:8px;padding:.55rem .75rem;min-height:2.75rem;width:100%;margin-top:.35rem}
-textarea{display:block;font-size:.9375rem;resize:vertical}
+textarea{display:block;font-size:.9375rem;resize:vertical}textarea[spellcheck=false]{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 input[type=checkbox],input[type=radio]{width:1.25rem;min-height:1.25rem;height:1.25rem;margin:0 .5rem 0 0;vertical-align:middle}
 button,.button{font:inherit;font-weight:600;line-height:1.4;display:inline-block;min-height:2.75rem;padding:.5rem 1.35rem;border-radius:8px;border:1px solid var(--field);background:var(--card);color:var(--text);text-align:center;text-decoration:none;cursor:pointer}
 button:hover,.button:hover{border-color:var(--text)}
@@ -38,11 +38,11 @@ nav.tabs{display:flex;flex-wrap:wrap;gap:.25rem;border-bottom:1px solid var(--li
 .state{font-weight:600}.state.waiting{color:var(--accent)}.state.approved{color:var(--good)}.state.rejected{color:var(--bad)}
 .empty{text-align:center;color:var(--muted);border:1px dashed var(--line);border-radius:10px;padding:3rem 1rem}
 fieldset{border:1px solid var(--line);border-radius:8px;padding:.25rem 1rem 1rem;margin:1rem 0;min-width:0}legend{font-weight:600;padding:0 .4rem}
-details{border:1px solid var(--line);border-radius:10px;padding:.5rem 1rem;margin:1rem 0}summary{font-weight:600;cursor:pointer;padding:.25rem 0}
+details{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.6rem 1.25rem;margin:1rem 0}summary{font-weight:600;cursor:pointer;padding:.25rem 0}
 .field{margin:1rem 0}.field button{margin-top:.4rem}.hint,.field .bad{font-size:.875rem;margin:.1rem 0}.hint{color:var(--muted)}
 [aria-invalid]{border:2px solid var(--bad)}
-.problems{border:2px solid var(--bad);border-radius:8px;padding:0 1rem;margin:1rem 0}.problems h2{margin-top:1rem}
-.diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff pre{margin:.25rem 0 .5rem}
+.problems{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:10px;padding:0 1.25rem;margin:1rem 0}.problems h2{margin-top:1rem}
+.diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff pre{margin:.25rem 0 .5rem;padding:.5rem .85rem;background:var(--back)}
 .default{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
 @media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}.filter .check{padding-top:0}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
