@@ -19,7 +19,7 @@ import {
   readChanges,
   renderParametersForm,
 } from './form/parameters-form.ts';
-import { type FormProblem, renderSummary } from './form/render.ts';
+import type { FormProblem } from './form/render.ts';
 import { type Html, html } from './html.ts';
 import { invalidDecision } from './http-errors.ts';
 
@@ -175,7 +175,7 @@ interface FormFrame {
 
 /** The form of a decision. Enter in a one-line field presses its first button, which only shows it again. */
 export function renderDecisionForm({ form, problems, posted }: FormView, { view, hidden, question }: FormFrame): Html {
-  return html`${renderSummary(problems)}<form method="post">
+  return html`<form method="post">
 <button class="default" name="action" value="draw" tabindex="-1" aria-hidden="true">Show the form again</button>
 <input type="hidden" name="view" value="${view}">${hidden}
 ${form && renderParametersForm(form, problems, posted !== undefined)}${question}
