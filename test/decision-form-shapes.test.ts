@@ -121,3 +121,38 @@ test('what goes in comes out with the shapes of the JSON Schema test suite, as a
     }
   }
 });
+
+/** What the fields of a form show, without the hidden ones. */
+const textsIn = (schema: object, parameters: object) => {
+  const page = new FormUnderTest(schema, parameters).open();
+  return page.names.filter((name) => name !== 'view' && name !== 'form').map((name) => page.value(name));
+};
+
+test('what a control could not show as it is, is JSON', () => {
+  const it = (schema: object, value: unknown) =>
+    textsIn({ properties: { it: schema }, required: ['it'] }, { it: value });
+  assert.deepEqual(it(text, 'a\r\nb'), ['a\nb']);
+  assert.deepEqual(it(text, 'a\rb'), ['"a\\rb"']);
+  assert.deepEqual(it(text, 'a\r\nb\n'), ['"a\\r\\nb\\n"']);
+  const same = { properties: { kind: { const: 'a' }, x: text } };
+  assert.deepEqual(it({ oneOf: [same, { ...same }] }, { kind: 'a' }), ['{\n  "kind": "a"\n}']);
+  const twice = { allOf: [{ properties: { it: text } }, { properties: { it: { minLength: 1 } } }], required: ['it'] };
+  assert.deepEqual(textsIn(twice, { it: 'x' }), ['"x"']);
+  const once = { allOf: [{ properties: { it: text } }, { properties: { other: integer } }], required: ['it'] };
+  assert.deepEqual(textsIn(once, { it: 'x', other: 1 }), ['x', '1']);
+});
+
+test('alternatives that only require properties do not hide them', () => {
+  const properties = { a: text, b: integer };
+  const either = { properties, anyOf: [{ required: ['a'] }, { required: ['b'] }] };
+  const form = new FormUnderTest({ properties: { it: either } }, { it: { b: 1 } });
+  assert.deepEqual(form.change({ 'a (optional)': 'x' }), { it: { a: 'x', b: 1 } });
+});
+
+test('a choice that nobody made is not made by the form', () => {
+  const items = { type: 'object', properties: { size: { enum: ['s', 'm'] } }, required: ['size'] };
+  const form = new FormUnderTest({ properties: { it: { type: 'array', items } } }, { it: [] });
+  const page = form.press(form.open(), 'Add to it');
+  assert.deepEqual(form.changes(page), { it: [{}] });
+  assert.deepEqual(form.changes(page.choose('p.0.0.0', 'm')), { it: [{ size: 'm' }] });
+});

@@ -10,6 +10,9 @@ export interface FormProblem {
   readonly text: string;
 }
 
+/** The id of the problems. A form is sent to this place, so that the page that answers begins there: `autofocus` yields to it. */
+export const PROBLEMS = 'problems';
+
 /** The problems, with links to their fields. */
 export function renderSummary(problems: readonly FormProblem[]): Content {
   if (problems.length === 0) return undefined;
@@ -17,7 +20,7 @@ export function renderSummary(problems: readonly FormProblem[]): Content {
     const shown = displayText(path === '' ? text : `${path}: ${text}`);
     return html`<li>${field === undefined ? shown : html`<a href="#${field}">${shown}</a>`}</li>\n`;
   });
-  return html`<div class="problems" role="alert" tabindex="-1" autofocus><h2>Nothing was decided. Correct this first:</h2>
+  return html`<div class="problems" id="${PROBLEMS}" role="alert" tabindex="-1"><h2>Nothing was decided. Correct this first:</h2>
 <ul>${items}</ul></div>
 `;
 }
