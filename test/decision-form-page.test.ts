@@ -44,21 +44,19 @@ interface PageUnderTest extends GateUnderTest {
 /** A call of a tool that waits, and the page of its request. */
 async function withPage(
   body: (page: PageUnderTest) => Promise<void>,
-  { inputSchema = ORDER as object, parameters = CALL as object, more = {} } = {},
+  { inputSchema = ORDER as object, parameters = CALL as object, agentTag = 'orders', tag = 'order', more = {} } = {},
 ): Promise<void> {
   await withGate({}, async (under) => {
     const ran: unknown[] = [];
     const handler = async (_ctx: unknown, given: unknown) => ran.push(JSON.parse(JSON.stringify(given)));
     const gate = under.svc.gate({
-      agentTag: 'orders',
-      tools: [
-        { tag: 'order', description: 'Orders things.', inputSchema, requiresConfirmation: true, handler, ...more },
-      ],
+      agentTag,
+      tools: [{ tag, description: 'Orders things.', inputSchema, requiresConfirmation: true, handler, ...more }],
       humanInLoop: { enabled: true },
     } as never);
     let outcome: Promise<{ readonly status: string }> | undefined;
     const request = await new Promise<ApprovalRequest>((resolve, reject) => {
-      outcome = gate.run({ tool: 'order', parameters } as never, { onRequested: resolve });
+      outcome = gate.run({ tool: tag, parameters } as never, { onRequested: resolve });
       outcome.then((early) => reject(new Error(`the call ended: ${JSON.stringify(early)}`)), reject);
     });
     assert.ok(outcome);
@@ -84,6 +82,9 @@ const statusOf = async ({ svc, request }: PageUnderTest) => (await svc.approvals
 const textsOf = (page: HtmlForm, tagName: string) =>
   page.elements.filter((element) => element.tagName === tagName).map((element) => textOf(element).trim());
 
+/** The paths of the changes. Before them, `dt` are the names of facts. */
+const changesOn = (page: HtmlForm) => textsOf(page, 'dt').slice(5);
+
 test('unchanged, it approves at once, with a reason', () =>
   withPage(async (page) => {
     const form = (await page.show()).fill('reason', 'fine');
@@ -103,7 +104,7 @@ test('changes are confirmed first, by path; what was confirmed is what runs', ()
     assert.equal(status, 200);
     assert.equal(await statusOf(page), 'waiting');
     const confirm = new HtmlForm(text);
-    assert.deepEqual(textsOf(confirm, 'dt'), ['amount', 'items[0].sku']);
+    assert.deepEqual(changesOn(confirm), ['amount', 'items[0].sku']);
     assert.deepEqual(textsOf(confirm, 'pre'), ['20', '10', '"lamp"', '"chair"']);
 
     const back = await page.post(confirm.press('Back to the form'));
@@ -189,7 +190,7 @@ test('buttons of lists and the Enter key show the form again, with all that was 
       const { status, text } = await page.post(fields);
       const again = new HtmlForm(text);
       assert.deepEqual([status, again.value('p.0'), again.value('reason')], [200, 'bo', 'r']);
-      assert.ok(!text.includes('role="alert"'));
+      assert.ok(!text.includes('role="alert"') && !text.includes('Approve with these changes'));
       const unseen = new URLSearchParams(fields);
       unseen.delete('view');
       assert.equal((await page.post(unseen)).status, 400);
@@ -223,12 +224,23 @@ test('a request with too much for a form of fields has one for its changes', () 
       assert.deepEqual([refused.status, refused.text.includes('href="#modifiedParams"')], [422, true]);
       const { text } = await page.post(again.fill('modifiedParams', '{"amount":20,"to":"bo"}').press('Approve'));
       const confirm = new HtmlForm(text);
-      assert.deepEqual(textsOf(confirm, 'dt'), ['to']);
+      assert.deepEqual(changesOn(confirm), ['to']);
       assert.equal((await page.post(confirm.press('Approve with these changes'))).status, 200);
       assert.equal((await page.outcome).status, 'completed');
       assert.deepEqual(page.ran, [{ ...CALL, to: 'bo', note: 'x'.repeat(60_000) }]);
     },
     { parameters: { ...CALL, note: 'x'.repeat(60_000) } },
+  ));
+
+test('the plan of a migration is approved as it is: its page has no fields', () =>
+  withPage(
+    async (page) => {
+      const form = await page.show();
+      assert.deepEqual(form.names, ['view', 'reason']);
+      assert.equal((await page.post(form.press('Approve'))).status, 200);
+      assert.equal((await page.outcome).status, 'completed');
+    },
+    { agentTag: 'svc', tag: 'svc_db_migrate' },
   ));
 
 test('sensitive parameters are fields of the page that shows them, and of no other', () =>

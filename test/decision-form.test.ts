@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { diffJson } from '../config/sdk/callback/form/diff.ts';
+import { parametersForm } from '../config/sdk/callback/form/parameters-form.ts';
 import { attribute, textOf } from './kit/html-form.ts';
 import { FormUnderTest } from './kit/parameters-form.ts';
 import { test } from './kit/test.ts';
@@ -138,7 +139,7 @@ test('what is left out stays left out, and an empty text is a text', () => {
   assert.deepEqual(nested.changes(nested.open().choose('p.0.0.s', 'Left out')), { it: { size: 's' } });
   assert.deepEqual(nested.changes(nested.open().choose('p.0.2', 'Left out')), { it: { note: 'x' } });
   const contradicted = nested.read(nested.open().choose('p.0.0.s', 'Left out').fill('p.0.0', 'y'));
-  assert.match(JSON.stringify(contradicted), /it\.note: There is a text here/);
+  assert.match(JSON.stringify(contradicted), /"it\.note","text":"There is a text here/);
 });
 
 test('null, and how it differs from nothing', () => {
@@ -192,7 +193,7 @@ test('objects are added, left out and set to null; so are lists', () => {
   assert.deepEqual(form.changes(listed.fill('p.0.1.0', 'x')), { to: { tags: ['x'] } });
 });
 
-test('one of several objects, by the constant that tells them apart', () => {
+test('one of several objects, by the constant in which they differ', () => {
   const card = object({ kind: { const: 'card' }, number: { type: 'string' } });
   const bank = object({ kind: { const: 'bank' }, iban: { type: 'string' }, note: { type: 'string' } }, [
     'kind',
@@ -259,6 +260,10 @@ test('references, also those that repeat themselves, and more fields than a pers
   assert.deepEqual(long.changes(long.open().fill('modifiedParams', '{"it":"x"}')), { it: 'x' });
 });
 
+test('without the definition of the tool, the changes are JSON', () => {
+  assert.deepEqual(parametersForm(undefined, { it: 1 }), { kind: 'json', text: '' });
+});
+
 test('no text of a model is markup, a name or an id, and no name of a parameter is a field of the form', () => {
   const nasty = '"><script>alert(1)</script>\u202e&quot;';
   const names = [
@@ -303,12 +308,12 @@ test('no text of a model is markup, a name or an id, and no name of a parameter 
 test('problems of the tool are at their fields', () => {
   const items = object({ sku: { type: 'string' } });
   const form = one({ type: 'array', items }, [{ sku: 'a' }, { sku: 'b' }]);
-  const page = form.open(undefined, [{ field: 'p.0.1.0', text: 'it[1].sku: <b>' }]);
+  const page = form.open(undefined, [{ field: 'p.0.1.0', path: 'it[1].sku', text: '<b>' }]);
   const field = page.elements.find((element) => attribute(element, 'id') === 'p.0.1.0');
   assert.equal(field && attribute(field, 'aria-invalid'), 'true');
   const described = (field && attribute(field, 'aria-describedby'))?.split(' ') ?? [];
   const said = page.elements.filter((element) => described.includes(attribute(element, 'id') ?? ''));
-  assert.ok(said.map(textOf).includes('it[1].sku: <b>'));
+  assert.ok(said.map(textOf).includes('<b>'));
 });
 
 test('what differs, by path', () => {

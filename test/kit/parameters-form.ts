@@ -46,6 +46,6 @@ export class FormUnderTest {
   changes(form: HtmlForm): ToolParameters {
     const read = this.read(form);
     if ('changes' in read) return read.changes;
-    throw new Error(read.problems.map(({ text }) => text).join(' '));
+    throw new Error(read.problems.map(({ path, text }) => `${path}: ${text}`).join(' '));
   }
 }

@@ -4,7 +4,6 @@ import type { ApprovalRecord } from '../../../core/approval/request.ts';
 import { recordReveal } from '../../../core/approval/reveal.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { tokensEqual } from '../../../core/approval/token.ts';
-import { isSvcError } from '../../../core/errors.ts';
 import { jsonDigest } from '../../../core/json.ts';
 import type { ParameterProblem } from '../../../core/tool/json-schema.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
@@ -19,7 +18,7 @@ import {
   readChanges,
   renderParametersForm,
 } from './form/parameters-form.ts';
-import { type FormProblem, renderSummary } from './form/render.ts';
+import { type FormProblem, PROBLEMS } from './form/render.ts';
 import { type Html, html } from './html.ts';
 import { invalidDecision } from './http-errors.ts';
 
@@ -132,12 +131,7 @@ async function approve(post: PostedForm): Promise<FormAnswer> {
   if (!tokensEqual(fields.get('confirmed') ?? '', digest)) {
     return { kind: 'confirm', posted: fields, changes: differences, digest };
   }
-  try {
-    return await settle(post, changes, differences);
-  } catch (error) {
-    if (!isSvcError(error) || error.code !== 'approval_parameters_invalid') throw error;
-    return showProblems(post, error.details.problems as readonly ParameterProblem[]);
-  }
+  return settle(post, changes, differences);
 }
 
 async function showProblems(post: PostedForm, problems: readonly ParameterProblem[]): Promise<FormAnswer> {
@@ -175,13 +169,13 @@ interface FormFrame {
 
 /** The form of a decision. Enter in a one-line field presses its first button, which only shows it again. */
 export function renderDecisionForm({ form, problems, posted }: FormView, { view, hidden, question }: FormFrame): Html {
-  return html`${renderSummary(problems)}<form method="post">
+  return html`<form method="post">
 <button class="default" name="action" value="draw" tabindex="-1" aria-hidden="true">Show the form again</button>
 <input type="hidden" name="view" value="${view}">${hidden}
 ${form && renderParametersForm(form, problems, posted !== undefined)}${question}
 <p><label>Reason <textarea name="reason" rows="1" maxlength="2000">
 ${posted?.get('reason') ?? ''}</textarea></label></p>
-<div class="buttons"><button name="action" value="approve">Approve</button><button name="action" value="reject">Reject</button></div>
+<div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject">Reject</button></div>
 </form>`;
 }
 

@@ -7,6 +7,7 @@ import { roleText } from '../../../core/display/role-text.ts';
 import { displayText } from '../../../core/display/text.ts';
 import { type FormAnswer, type FormView, renderConfirmation, renderDecisionForm } from './decision-form.ts';
 import { renderDiff } from './form/diff.ts';
+import { renderSummary } from './form/render.ts';
 import { type Content, type Html, html } from './html.ts';
 import { page } from './layout.ts';
 
@@ -55,7 +56,7 @@ export function decisionPage(context: PageContext, answer: FormView, { digest, v
   const question = html`<p class="question">${`${questionOf(shown)}? Digest of what is shown: ${digest}`}</p>${ruleNotice(shown)}${unattendedNotice(request)}`;
   return page(
     'Approval',
-    html`${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
+    html`${renderSummary(answer.problems)}${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
 <pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
 ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${renderDecisionForm(answer, { view, hidden: personField(context), question })}`,
     { bar: accountNotice(context) },
@@ -69,7 +70,7 @@ export function confirmationPage(
   { digest }: Pick<ShownRequest, 'digest'>,
 ): string {
   const question = html`<p class="question">${`${questionOf(context)} with these changes? Digest of the request: ${digest}`}</p>`;
-  const body = html`<p>Nothing was decided yet.</p>\n${renderConfirmation(answer, question)}`;
+  const body = html`<p>Nothing was decided yet.</p>\n${requestFacts(context)}<h2>Changes</h2>\n${renderConfirmation(answer, question)}`;
   return page('Approve with changes', body, { bar: accountNotice(context) });
 }
 

@@ -137,10 +137,7 @@ function listControl(slot: Slot, field: Field, schema: unknown, source: Source):
   const add = { action: `mark:${slot.name}=${[...ids, next].join(',')}`, label: `Add to ${slot.label}` };
   const isIncomplete = children.some(({ value, problem }) => value === undefined && problem === undefined);
   const problem = isIncomplete ? { problem: 'An item has no value: fill it in, or remove it.' } : {};
-  const value = unlessSame(
-    slot.original,
-    children.map((child) => child.value ?? null),
-  );
+  const value = children.map((child) => child.value ?? null);
   return { ...own, children, buttons: [add, ...own.buttons], value, ...problem };
 }
 
@@ -168,7 +165,7 @@ function unionControl(
     marker: selected,
     variants: { options, selected },
     children,
-    value: unlessSame(slot.original, Object.fromEntries([[tag, variant.tag.value], ...Object.entries(value)])),
+    value: Object.fromEntries([[tag, variant.tag.value], ...Object.entries(value)]),
     ...(isSwitched && { problem: `The fields of ${variant.tag.label} are shown now: fill them in.` }),
   };
 }
@@ -215,10 +212,5 @@ function membersOf(
     return [name, control] as const;
   });
   const given = members.flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const]));
-  const value = unlessSame(original, Object.fromEntries(given)) as { readonly [name: string]: Json };
-  return { children: members.map(([, control]) => control), value };
+  return { children: members.map(([, control]) => control), value: Object.fromEntries(given) };
 }
-
-/** The value of the request, if the new one only spells it differently. */
-const unlessSame = (original: Json | undefined, value: Json): Json =>
-  original !== undefined && isSame(original, value) ? original : value;

@@ -43,14 +43,14 @@ function diffLists(before: readonly Json[], after: readonly Json[], path: Path):
 export function renderDiff(changes: readonly JsonChange[]): Html {
   return html`<dl class="diff">${changes.map(
     ({ path, before, after }) => html`<dt>${displayText(pathText(path))}</dt>
-<dd><span class="muted">Before</span>${renderValue(before)}<span class="muted">After</span>${renderValue(after)}</dd>
+<dd><span class="muted">Before</span>${renderValue(before, path)}<span class="muted">After</span>${renderValue(after, path)}</dd>
 `,
   )}</dl>`;
 }
 
-function renderValue(value: Json | undefined): Html {
+function renderValue(value: Json | undefined, path: Path): Html {
   if (value === undefined) return html`<p>nothing: it is left out</p>`;
-  const warnings = warningLines([value]);
+  const warnings = warningLines({ [pathText(path)]: value });
   return html`<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>${
     warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>`
   }`;

@@ -14,7 +14,7 @@ export interface Property {
   readonly isRequired: boolean;
 }
 
-/** One of several objects, which `tag` tells apart. */
+/** One of several objects, each with another constant. */
 export interface Variant {
   readonly tag: Option;
   readonly properties: readonly Property[];

@@ -20,6 +20,7 @@ export type ParametersForm =
 /** For the parameters that the form does not name, such as the reason, and what a person adds. */
 const RESERVED_BYTES = 16 * 1024;
 const JSON_FIELD = 'modifiedParams';
+const IN_JSON = { field: JSON_FIELD, path: '' };
 
 /** The form as it is first shown, or with what was posted. */
 export function parametersForm(
@@ -80,8 +81,8 @@ function readJsonChanges(text: string, parameters: ToolParameters): ReturnType<t
   try {
     return { changes: changesOf(Object.entries(parseModifiedParams(text)), parameters) };
   } catch (error) {
-    if (isHttpError(error)) return { problems: [{ field: JSON_FIELD, text: error.message }] };
-    if (isSvcError(error)) return { problems: [{ field: JSON_FIELD, text: describeError(error) }] };
+    if (isHttpError(error)) return { problems: [{ ...IN_JSON, text: error.message }] };
+    if (isSvcError(error)) return { problems: [{ ...IN_JSON, text: describeError(error) }] };
     throw error;
   }
 }
@@ -97,7 +98,7 @@ function changesOf(
 
 function problemsOf(control: Control): FormProblem[] {
   const { problem, name, path } = control;
-  const own = problem === undefined ? [] : [{ field: name, text: `${pathText(path)}: ${problem}` }];
+  const own = problem === undefined ? [] : [{ field: name, path: pathText(path), text: problem }];
   return control.kind === 'branch' ? [...own, ...control.children.flatMap(problemsOf)] : own;
 }
 
@@ -107,7 +108,7 @@ export function problemsAtFields(form: ParametersForm, problems: readonly Parame
   return problems.map(({ parameter, why }) => {
     const around = controls.filter(({ path }) => isWithin(parameter, pathText(path)));
     const field = form.kind === 'json' ? JSON_FIELD : around.at(-1)?.name;
-    return { field, text: parameter === '' ? `The parameters: ${why}` : `${parameter}: ${why}` };
+    return { field, path: parameter, text: why };
   });
 }
 

@@ -5,17 +5,22 @@ import type { BranchControl, ChoiceControl, Control, Selection, TextControl } fr
 /** A problem of what was entered. Without a field, it is one of the whole form. */
 export interface FormProblem {
   readonly field?: string | undefined;
+  /** The parameter, or a part of it. */
+  readonly path: string;
   readonly text: string;
 }
+
+/** The id of the problems. A form is sent to this place, so that the page that answers begins there: `autofocus` yields to it. */
+export const PROBLEMS = 'problems';
 
 /** The problems, with links to their fields. */
 export function renderSummary(problems: readonly FormProblem[]): Content {
   if (problems.length === 0) return undefined;
-  const items = problems.map(({ field, text }) => {
-    const shown = displayText(text);
+  const items = problems.map(({ field, path, text }) => {
+    const shown = displayText(path === '' ? text : `${path}: ${text}`);
     return html`<li>${field === undefined ? shown : html`<a href="#${field}">${shown}</a>`}</li>\n`;
   });
-  return html`<div class="problems" role="alert" tabindex="-1" autofocus><h2>Nothing was decided. Correct this first:</h2>
+  return html`<div class="problems" id="${PROBLEMS}" role="alert" tabindex="-1"><h2>Nothing was decided. Correct this first:</h2>
 <ul>${items}</ul></div>
 `;
 }
@@ -30,7 +35,7 @@ function renderControl(control: Control, problems: readonly FormProblem[]): Html
     case 'text':
       return renderText(control, own);
     case 'choice':
-      return renderField(control, own, renderSelect(control.name, control.selection, describedBy(control, own)));
+      return renderField(control, own, renderSelect(control.name, control.selection, state(control, own)));
     case 'branch':
       return renderBranch(control, own, problems);
   }
@@ -51,7 +56,12 @@ function notes({ name, hint }: Control, problems: readonly string[]): Html {
 
 function describedBy({ name, hint }: Control, problems: readonly string[]): Content {
   const ids = [...(hint === '' ? [] : [`${name}-hint`]), ...(problems.length > 0 ? [`${name}-problem`] : [])];
-  return html`${ids.length > 0 && html` aria-describedby="${ids.join(' ')}"`}${problems.length > 0 && html` aria-invalid="true"`}`;
+  return ids.length > 0 && html` aria-describedby="${ids.join(' ')}"`;
+}
+
+/** Not for a group, which cannot be invalid. */
+function state(control: Control, problems: readonly string[]): Html {
+  return html`${describedBy(control, problems)}${problems.length > 0 && html` aria-invalid="true"`}`;
 }
 
 const MODES = { decimal: 'decimal', email: 'email', url: 'url' } as const;
@@ -60,7 +70,7 @@ const MAX_ROWS = 16;
 
 function renderText(control: TextControl, problems: readonly string[]): Html {
   const { name, label, text, input, presence } = control;
-  const attributes = html`id="${name}" name="${name}"${describedBy(control, problems)}`;
+  const attributes = html`id="${name}" name="${name}"${state(control, problems)}`;
   const mode = input in MODES && html` inputmode="${MODES[input as keyof typeof MODES]}"`;
   const lines = text.split('\n');
   const rows = lines.reduce((sum, line) => sum + Math.ceil((line.length || 1) / COLUMNS), 0);
@@ -85,16 +95,17 @@ function renderBranch(control: BranchControl, own: readonly string[], problems: 
   const { name, label, marker, children, buttons, variants } = control;
   const choice =
     variants &&
-    html`<div class="field"><label for="${name}.c">Kind</label>${renderSelect(`${name}.c`, variants, undefined)}<button name="action" value="draw">Show the fields of this kind</button></div>
+    html`<div class="field"><label for="${name}.c">Kind</label>${renderSelect(`${name}.c`, variants, undefined)}${actionButton('draw', 'Show the fields of this kind', name)}</div>
 `;
-  return html`<fieldset id="${name}" tabindex="-1"${own.length + control.hint.length > 0 && html` aria-describedby="${[...(control.hint === '' ? [] : [`${name}-hint`]), ...(own.length > 0 ? [`${name}-problem`] : [])].join(' ')}"`}><legend>${label}</legend><input type="hidden" name="${name}" value="${marker}">${notes(control, own)}
-${choice}${renderControls(children, problems)}<div class="buttons">${buttons.map(({ action, label }) => actionButton(action, label))}${removeButton(control)}</div></fieldset>
+  return html`<fieldset id="${name}" tabindex="-1"${describedBy(control, own)}><legend>${label}</legend><input type="hidden" name="${name}" value="${marker}">${notes(control, own)}
+${choice}${renderControls(children, problems)}<div class="buttons">${buttons.map(({ action, label }) => actionButton(action, label, name))}${removeButton(control)}</div></fieldset>
 `;
 }
 
-function removeButton({ remove, label }: Control): Content {
-  return remove !== undefined && actionButton(remove, `Remove ${label}`);
+function removeButton({ name, remove, label }: Control): Content {
+  return remove !== undefined && actionButton(remove, `Remove ${label}`, name.slice(0, name.lastIndexOf('.')));
 }
 
-const actionButton = (action: string, label: string): Html =>
-  html`<button name="action" value="${action}">${label}</button>`;
+/** The page that answers is scrolled to `place`. */
+const actionButton = (action: string, label: string, place: string): Html =>
+  html`<button name="action" value="${action}" formaction="#${place}">${label}</button>`;
