@@ -21,6 +21,9 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'svc approvals reject <…> --reason <reason>',
     'svc approvals show <requestId>    shows what is stored now',
   ],
+  'inbox-abuse.test.ts': [
+    "Add to the configuration: approvals: { server: { role: '<role>' }, callbackBase: 'https://…' }",
+  ],
   'cli-frame-project.test.ts': [
     'npx svc link --env <…>',
     'npx svc db schema generate',

@@ -182,7 +182,7 @@ test('what the model writes stays text', () =>
     for (const url of [INBOX, `${INBOX}/${request.requestId}`, `${INBOX}?text=%22%3E%3Cscript%3E&agent=%3Cb%3E`]) {
       await browser.open(url);
       assert.equal(browser.page.status, 200);
-      assert.doesNotMatch(browser.page.text, /<script>(?!\(\(\) => \{\nconst main)|<b>/);
+      assert.doesNotMatch(browser.page.text, /<script>(?!\(\(\) => \{\n {2}const main)|<b>/);
     }
   }));
 

@@ -8,6 +8,7 @@ import { describeError } from '../../../../core/errors.ts';
 import { shortDigest } from '../../../../core/tool/call-digest.ts';
 import { approvalDetails } from '../../approval-details.ts';
 import { answerForm, type FormView, renderConfirmation, renderDecisionForm } from '../decision-form.ts';
+import { renderSummary } from '../form/render.ts';
 import { html } from '../html.ts';
 import { PAGE_HEADERS } from '../layout.ts';
 import { questionOf } from '../page.ts';
@@ -59,6 +60,7 @@ export async function showRequest(
     others: others.records.filter((one) => one.requestId !== requestId),
     isMasked,
     form: canDecide && shown ? renderForm(context, frame, row, shown) : undefined,
+    summary: answer && renderSummary(answer.problems),
     isExcluded: isOpen && !canDecide,
     problem,
     now: new Date(await approvals.clock.now()),

@@ -10,6 +10,8 @@ interface DoorContext {
   readonly message?: string | undefined;
 }
 
+const TOKEN_COMMAND = 'svc people token create <id>';
+
 /** How to sign in. */
 export function doorPage(status: number, { url, hasProvider, message }: DoorContext): Response {
   const provider = html`<p class="buttons"><a href="${url}${url.includes('?') ? '&' : '?'}sign-in=1" class="button first">Sign in</a></p>
@@ -18,7 +20,7 @@ export function doorPage(status: number, { url, hasProvider, message }: DoorCont
   const body = html`${message !== undefined && html`<p class="bad" role="alert">${displayText(message)}</p>\n`}${hasProvider && provider}<form method="post" action="${url}">
 <input type="hidden" name="action" value="sign-in">
 <p><label>Token <input type="password" name="token" autocomplete="current-password" required maxlength="8192"></label></p>
-<p class="muted">A token of <code>svc people token create</code>. It is kept in a cookie of this browser for twelve hours.</p>
+<p class="muted">A token of <code>${TOKEN_COMMAND}</code>. It is kept in a cookie of this browser for twelve hours.</p>
 <div class="buttons"><button${!hasProvider && html` class="first"`}>Sign in with the token</button></div>
 </form>`;
   return htmlResponse(status, page('Sign in to the inbox', body), PAGE_HEADERS);

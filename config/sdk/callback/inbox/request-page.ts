@@ -24,16 +24,18 @@ interface RequestPage extends InboxFrame {
   readonly form?: Html | undefined;
   /** The request waits for others. */
   readonly isExcluded: boolean;
+  /** What is wrong in the form. */
+  readonly summary?: Content;
   /** Why something was not done. */
   readonly problem?: string | undefined;
   readonly now: Date;
 }
 
 export function requestPage(context: RequestPage): string {
-  const { request, form, isMasked, isExcluded, problem } = context;
+  const { request, form, summary, isMasked, isExcluded, problem } = context;
   return page(
     titleOf(request),
-    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}<div data-live="state">${standing(context)}</div>
+    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context)}</div>
 ${liveScript(context)}
 ${facts(request)}
 ${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.</p>`}</div>
