@@ -1,5 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { Svc } from '../config/sdk/index.ts';
+import { idempotencyOf } from '../core/approval/idempotency.ts';
+import type { ApprovalRow } from '../core/approval/schema.ts';
 import { engines } from './kit/engines.ts';
 import { type Answer, type Api, apiOf, SERVER, withApi } from './kit/people-api.ts';
 import { test } from './kit/test.ts';
@@ -116,6 +118,11 @@ test('what is stored of a key does not let readers find a masked value by trying
     const events = async (id: string) => (await svc.approvals.get(id)).events.filter((event) => event.idempotency);
     const own = await events(requestId);
     assert.equal(own.length, 1);
+    const { principal: decider, by = '' } = own[0] ?? {};
+    const sent = { ...body, override: undefined };
+    const known = { requestId, body: {} } as ApprovalRow;
+    const guessed = idempotencyOf(known, '1', { by, principal: decider! }, sent as never);
+    assert.ok(guessed.key !== own[0]?.idempotency?.key && guessed.decision !== own[0]?.idempotency?.decision);
     assert.ok(!JSON.stringify(await svc.approvals.get(requestId)).includes('secret'));
     const other = (await refund({ orderId: '1', amount: 5, card: '4111-secret' })).request.requestId;
     assert.equal((await send({ call, requestId: other, token }, '1', { approved: false })).status, 403);
