@@ -43,7 +43,9 @@ export async function inboxPage(service: ApprovalService, query: InboxQuery): Pr
   const size = isWanted ? MAX_READ / 4 : limit + 1;
   const found: ApprovalRow[] = [];
   let [read, last]: [number, ApprovalRow | undefined] = [0, undefined];
-  for await (const row of status === 'waiting' ? waitingRows(service, size, after) : endedRows(service, query, after)) {
+  for await (const row of status === 'waiting'
+    ? waitingRows(service, size, after)
+    : endedRows(service, query, size, after)) {
     if (!isWanted || isWanted(row)) found.push(row);
     if (found.length > limit || ++read === MAX_READ) {
       last = found[limit - 1] ?? row;
@@ -133,12 +135,13 @@ function byDeadline(one: Position, other: Position): number {
 /** The requests that do not wait any more, the newest first. */
 async function* endedRows(
   { rows }: ApprovalService,
-  { status, agentTag, limit }: InboxQuery,
+  { status, agentTag }: InboxQuery,
+  size: number,
   after: Position | undefined,
 ): AsyncGenerator<ApprovalRow> {
   const [index, equals] =
     agentTag === undefined ? (['byStatus', { status }] as const) : (['byAgent', { status, agentTag }] as const);
-  const query = { equals, direction: 'desc', limit: limit + 1, ...(after && { to: after.requestId }) } as const;
+  const query = { equals, direction: 'desc', limit: size, ...(after && { to: after.requestId }) } as const;
   for await (const { record } of allRows(rows, index, query)) {
     if (record.requestId !== after?.requestId) yield record;
   }
