@@ -8,6 +8,7 @@ import { Webhook } from 'standardwebhooks';
 import { shellQuote } from '../core/errors.ts';
 import { cleanEnv, command, startCli } from './kit/cli.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
+import { testGateAndProject } from './kit/gate-and-project.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { LONG, type Project, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
@@ -20,30 +21,12 @@ import { startWebhookReceiver } from './suites/webhook-receiver.ts';
 const missing = await unavailable();
 const STORE = { store: { database: 'main' } };
 
-/** Declares a test with a gate in this process. The command line runs in another process, on the same database. */
 function test(
   name: string,
   body: (gate: GateUnderTest, shop: Project, url: string) => Promise<void>,
   humanInLoop: object = {},
 ): void {
-  if (missing !== undefined) {
-    declare.skip(name, missing);
-    return;
-  }
-  declare(
-    name,
-    async () => {
-      const { url, drop } = await freshDatabase();
-      try {
-        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
-        const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
-        await withGate({ config, approvals: STORE, humanInLoop }, (gate) => body(gate, shop, url));
-      } finally {
-        await drop();
-      }
-    },
-    LONG,
-  );
+  testGateAndProject(name, ({ gate, shop, url }) => body(gate, shop, url), { humanInLoop });
 }
 
 /** Approves as a script does: with the token of what `show` printed. */

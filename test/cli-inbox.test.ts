@@ -1,15 +1,11 @@
 import * as assert from 'node:assert/strict';
 import { svc as run, startCli } from './kit/cli.ts';
+import { testGateAndProject } from './kit/gate-and-project.ts';
 import { Browser } from './kit/oidc.ts';
-import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { assertExit, LONG, type Project, project } from './kit/project.ts';
-import { test as declare } from './kit/test.ts';
-import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { assertExit, type Project } from './kit/project.ts';
+import type { GateUnderTest } from './suites/gate-client.ts';
 
 // `svc approvals inbox`, with a store that another process has requests in.
-
-const missing = await unavailable();
-const STORE = { store: { database: 'main' } };
 
 interface Inbox extends GateUnderTest {
   readonly shop: Project;
@@ -18,39 +14,22 @@ interface Inbox extends GateUnderTest {
 }
 
 function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
-  if (missing !== undefined) {
-    declare.skip(name, missing);
-    return;
-  }
-  declare(
-    name,
-    async () => {
-      const { url, drop } = await freshDatabase();
-      try {
-        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
-        const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY } });
-        await withGate({ config, approvals: STORE }, (gate) =>
-          body({
-            ...gate,
-            shop,
-            async opened(visit, env) {
-              const running = startCli(['approvals', 'inbox'], shop.root, [], env);
-              await running.untilStderr('/inbox?link=');
-              const [link = ''] = /http:\S+/.exec(running.stderr()) ?? [];
-              try {
-                await visit(link);
-              } finally {
-                running.child.kill('SIGTERM');
-              }
-              assertExit(await running.ended);
-            },
-          }),
-        );
-      } finally {
-        await drop();
-      }
-    },
-    LONG,
+  testGateAndProject(name, ({ gate, shop }) =>
+    body({
+      ...gate,
+      shop,
+      async opened(visit, env) {
+        const running = startCli(['approvals', 'inbox'], shop.root, [], env);
+        await running.untilStderr('/inbox?link=');
+        const [link = ''] = /http:\S+/.exec(running.stderr()) ?? [];
+        try {
+          await visit(link);
+        } finally {
+          running.child.kill('SIGTERM');
+        }
+        assertExit(await running.ended);
+      },
+    }),
   );
 }
 

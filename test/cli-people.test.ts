@@ -1,39 +1,18 @@
 import * as assert from 'node:assert/strict';
+import type { ApprovalsConfig } from '../config/define.ts';
 import { svc as svcCommand } from './kit/cli.ts';
-import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { LONG, type Project, project } from './kit/project.ts';
-import { test as declare } from './kit/test.ts';
-import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
+import { testGateAndProject } from './kit/gate-and-project.ts';
+import type { Project } from './kit/project.ts';
+import type { GateUnderTest } from './suites/gate-client.ts';
 
-const missing = await unavailable();
-const STORE = { store: { database: 'main' } };
 const DAY = 86_400_000;
 
-/** Declares a test with a gate in this process. The command line runs in another process, on the same database. */
 function test(
   name: string,
   body: (gate: GateUnderTest, shop: Project) => Promise<void>,
-  more: Readonly<Record<string, unknown>> = {},
+  approvals: ApprovalsConfig = {},
 ): void {
-  if (missing !== undefined) {
-    declare.skip(name, missing);
-    return;
-  }
-  declare(
-    name,
-    async () => {
-      const { url, drop } = await freshDatabase();
-      try {
-        const approvals = { ...STORE, callbackKey: CALLBACK_KEY, ...more };
-        const shop = project({ main: url }, { approvals });
-        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
-        await withGate({ config, approvals: { ...STORE, ...more } }, (gate) => body(gate, shop));
-      } finally {
-        await drop();
-      }
-    },
-    LONG,
-  );
+  testGateAndProject(name, ({ gate, shop }) => body(gate, shop), { approvals });
 }
 
 test('svc people token: create, decide with SVC_TOKEN, list, revoke', async ({ refund, svc }, shop) => {

@@ -7,15 +7,14 @@ import pg from 'pg';
 import { Webhook } from 'standardwebhooks';
 import { svc as run, startCli } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
-import { freshDatabase, unavailable } from './kit/postgresql.ts';
-import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { testGateAndProject } from './kit/gate-and-project.ts';
+import { assertExit, json, type Project } from './kit/project.ts';
 import { newSealKey } from './kit/sealed.ts';
 import { test as declare } from './kit/test.ts';
-import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
+import { type GateUnderTest, WEBHOOK_SECRET } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 import { startWebhookReceiver } from './suites/webhook-receiver.ts';
 
-const missing = await unavailable();
 const STORE = { store: { database: 'main' } };
 const KEY = newSealKey();
 const FILE = { file: { type: 'file', path: 'audit/seals.jsonl' } };
@@ -28,28 +27,22 @@ interface Shop extends Project {
 
 /** The command line seals what a gate in this process does. */
 function test(name: string, body: (shop: Shop) => Promise<void>, seals: object = { key: KEY, sinks: FILE }): void {
-  if (missing !== undefined) {
-    declare.skip(name, missing);
-    return;
-  }
-  declare(
+  testGateAndProject(
     name,
-    async () => {
-      const { url, drop } = await freshDatabase();
+    async ({ gate, shop, url }) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       try {
-        const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY, seals } });
-        const config = { databases: { main: { dialect: 'postgresql', url } } } as const;
-        await withGate({ config, approvals: STORE }, async (gate) =>
-          body({ ...shop, gate, sql: async (statement, ...values) => (await client.query(statement, values)).rows }),
-        );
+        await body({
+          ...shop,
+          gate,
+          sql: async (statement, ...values) => (await client.query(statement, values)).rows,
+        });
       } finally {
         await client.end();
-        await drop();
       }
     },
-    LONG,
+    { projectApprovals: { seals } },
   );
 }
 
