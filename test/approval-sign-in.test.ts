@@ -54,7 +54,7 @@ test('whom the provider signs in reads and decides on the page, with their group
     assert.match(browser.page.text, /You are not signed in any more\. Nothing was decided/);
     assert.deepEqual(await statusOf(second), WAITING);
     // Somebody of no role.
-    await browser.follow('Back to the request');
+    await browser.follow('Back to the page');
     browser.forget(new URL('/', browser.page.url).origin);
     const other = newBrowser();
     await other.open(browser.page.url);

@@ -35,18 +35,29 @@ function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
 
 test('one browser gets in by the link, once, and decides as on the command line', ({ opened, refund, svc }) =>
   opened(async (link) => {
-    const { origin } = new URL(link);
+    const inbox = link.replace(/\?.*/, '');
+    const { origin, pathname } = new URL(inbox);
     const { request, outcome } = await refund({ orderId: '7', amount: 5 });
+    assert.equal((await fetch(link, { method: 'HEAD', redirect: 'manual' })).status, 401, 'looking does not use it up');
     const browser = new Browser();
-    await browser.open(`${origin}/`);
-    assert.equal(browser.page.status, 401);
-    await browser.open(`${link.slice(0, -5)}x${link.slice(-4)}`);
-    assert.equal(browser.page.status, 401, 'another link');
+    for (const url of [
+      origin,
+      `${origin}/inbox`,
+      `${link.slice(0, -5)}${link.at(-5) === 'x' ? 'y' : 'x'}${link.slice(-4)}`,
+    ]) {
+      await browser.open(url);
+      assert.equal(browser.page.status, 401, url);
+    }
+    const entered = await fetch(link, { redirect: 'manual' });
+    const [cookie = ''] = entered.headers.getSetCookie();
+    assert.ok(cookie.includes(`; Path=${pathname.replace(/\/inbox$/, '')};`), 'no other port of this host gets it');
+    const [name = '', value = ''] = cookie.split(/[=;]/);
+    browser.setCookie(origin, name, value);
     await browser.open(link);
-    assert.deepEqual([browser.page.status, browser.page.url], [200, `${origin}/inbox`]);
+    assert.deepEqual([browser.page.status, browser.page.url], [200, inbox], 'the same browser may open it again');
     assert.match(browser.page.text, /Signed in as command line, [\s\S]*refund/);
     const second = new Browser();
-    for (const url of [link, `${origin}/inbox`, `${origin}/inbox/${request.requestId}`]) {
+    for (const url of [link, inbox, `${inbox}/${request.requestId}`]) {
       await second.open(url);
       assert.equal(second.page.status, 401, url);
       assert.doesNotMatch(second.page.text, /refund|payouts/);

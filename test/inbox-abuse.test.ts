@@ -156,6 +156,24 @@ test('the header of a proxy counts only from the proxy', () => {
   );
 });
 
+test('who reads a lot can still decide', () =>
+  withInbox(async ({ send, cookie, browser, refund }) => {
+    const { request } = await refund();
+    let status = 200;
+    for (let reads = 0; reads < 700 && status === 200; reads++) {
+      status = (await send('?status=rejected', { headers: { cookie } })).status;
+    }
+    assert.equal(status, 429);
+    const page = {
+      url: `${INBOX}/${request.requestId}`,
+      status: 200,
+      text: '<form><input name="view" value=""></form>',
+    };
+    browser.page = page;
+    await browser.submit('name="view"', { action: 'approve', person: 'ann' });
+    assert.equal(browser.page.status, 400, 'not 429');
+  }));
+
 test('events are for those who are let in', () =>
   withInbox(async ({ send, cookie }) => {
     assert.equal((await send('/events')).status, 401);

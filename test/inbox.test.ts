@@ -246,6 +246,90 @@ test('by a rule, each person sees what waits for them and the votes of others', 
     },
   ));
 
+test('a decision that is refused keeps what was typed', () =>
+  withInbox(
+    async ({ signedIn, refund, svc }) => {
+      const { request } = await refund({ orderId: '1', amount: 5 });
+      const browser = await signedIn('ann', 'finance');
+      await browser.follow('refund');
+      const send = (form: URLSearchParams) => browser.submit('name="view"', Object.fromEntries(form));
+      await send(new HtmlForm(browser.page.text).fill('p.1', '3').press('Approve'));
+      await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
+      assert.equal(browser.page.status, 400);
+      assert.match(browser.page.text, /role="alert">[^<]*requires a reason/);
+      const again = new HtmlForm(browser.page.text);
+      assert.equal(again.value('p.1'), '3');
+      await send(again.fill('reason', 'half').press('Approve'));
+      await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
+      assert.equal((await svc.approvals.get(request.requestId)).status, 'approved');
+    },
+    {
+      ...SERVER,
+      rules: [{ approve: [{ role: 'finance' }], reason: 'always' }],
+      roles: { ...SERVER.roles, finance: ['group:finance'] },
+    },
+  ));
+
+test('a change of a sensitive parameter is named, and its value is shown to who asks, also after the decision', () =>
+  withInbox(async ({ signedIn, refund, svc }) => {
+    const { request } = await refund({ orderId: '1', amount: 5, card: '4242-secret' });
+    await svc.approvals.signal(
+      { signal: 'approve', payload: { requestId: request.requestId, modifiedParams: { card: '5353-secret' } } },
+      { actor: 'elsewhere', reviewToken: (await svc.approvals.get(request.requestId, { reveal: true })).reviewToken },
+    );
+    const browser = await signedIn('ann', 'finance');
+    await browser.open(`${INBOX}/${request.requestId}`);
+    assert.match(browser.page.text, /<h2>Changes<\/h2>\s*<p>card: changed, and masked here\.<\/p>/);
+    assert.doesNotMatch(browser.page.text, /\d-secret/);
+    await browser.submit('value="show"', { action: 'show' });
+    assert.match(browser.page.text, /4242-secret[\s\S]*5353-secret/);
+  }));
+
+test('a vote that became void waits for its person again', () =>
+  withInbox(
+    async ({ signedIn, refund }) => {
+      await refund({ orderId: '1', amount: 5 });
+      const ann = await signedIn('ann', 'finance');
+      await ann.follow('refund');
+      await approve(ann);
+      const bob = await signedIn('bob', 'finance');
+      await bob.follow('refund');
+      const send = (form: URLSearchParams) => bob.submit('name="view"', Object.fromEntries(form));
+      await send(new HtmlForm(bob.page.text).fill('p.1', '2').press('Approve'));
+      await send(new HtmlForm(bob.page.text).press('Approve with these changes'));
+      await ann.open(`${INBOX}?mine=1`);
+      assert.match(ann.page.text, /refund/);
+      await bob.open(`${INBOX}?mine=1`);
+      assert.doesNotMatch(bob.page.text, /refund/);
+    },
+    {
+      ...SERVER,
+      rules: [{ approve: [{ role: 'finance', count: 2 }] }],
+      roles: { ...SERVER.roles, finance: ['group:finance'] },
+    },
+  ));
+
+test('who comes back from the provider with the wrong state keeps nobody else from signing in', () =>
+  withSignIn(
+    async ({ newBrowser, handler }) => {
+      const begun = await handler(new Request(`${INBOX}?sign-in=1&text=${'x'.repeat(9_000)}`));
+      const cookie = begun.headers
+        .getSetCookie()
+        .map((line) => line.split(';')[0])
+        .join('; ');
+      assert.notEqual(cookie, '', 'also for a page with a long URL');
+      const back = new Request(`${ORIGIN}/svc/approvals/signed-in?code=x&state=wrong`, { headers: { cookie } });
+      let status = 401;
+      for (let tries = 0; tries < 700; tries++) status = (await handler(back)).status;
+      assert.equal(status, 429);
+      const browser = newBrowser();
+      await browser.open(INBOX);
+      await browser.signIn('ann');
+      assert.equal(browser.page.status, 200);
+    },
+    { more: { server: { role: 'finance' } } },
+  ));
+
 test('where there is a provider, a person signs in there and is back on the page that they asked for', () =>
   withSignIn(
     async ({ newBrowser, refund }) => {

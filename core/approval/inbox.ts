@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
-import { mayVote, voterOf } from './apply-decision.ts';
+import { currentDigest, mayVote, voterOf } from './apply-decision.ts';
 import { isVerified, type Principal } from './principal.ts';
 import { toApprovalRecord } from './public-view.ts';
 import type { ApprovalRecord, ApprovalStatus } from './request.ts';
@@ -86,9 +86,14 @@ export async function mayDecide(service: ApprovalService, person: Principal): Pr
   return (row) => mayVote(row, person, now) || voterOf(row, person, delegators, now).for !== undefined;
 }
 
-function hasApproved({ body: { votes = [] } }: ApprovalRow, person: Principal): boolean {
+/** Whether a person has approved a request as it is now: a vote for other parameters is void. */
+function hasApproved(row: ApprovalRow, person: Principal): boolean {
   const key = personKey(person);
-  return votes.some(({ principal, approved }) => approved && personKey(principal) === key);
+  const current = currentDigest(row);
+  const { votes = [] } = row.body;
+  return votes.some(
+    ({ principal, approved, digest }) => approved && digest === current && personKey(principal) === key,
+  );
 }
 
 /** The requests that wait and whose deadline has not passed, by deadline, read in parts of about `size`. */

@@ -41,7 +41,7 @@ export default class ApprovalsInbox extends ApprovalsCommand {
     });
     try {
       const inbox = await openLocalInbox(runtime, {
-        base: server.url,
+        origin: server.url,
         decider: currentPerson(),
         stopping: this.signal,
       });

@@ -13,10 +13,10 @@ export class PageCookies {
   readonly #attributes: string;
   readonly #prefix: string;
 
-  /** `scope` distinguishes applications on one host. */
-  constructor(base: string, scope: string) {
+  /** `scope` distinguishes applications on one host. `path`: browsers send the cookies below it only. */
+  constructor(base: string, scope: string, path = '/') {
     const isSecure = base.startsWith('https:');
-    this.#attributes = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+    this.#attributes = `; Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
     // With this prefix browsers accept the cookie from this host only, and only over TLS.
     this.#prefix = `${isSecure ? '__Host-' : ''}svc-${scope}-`;
   }

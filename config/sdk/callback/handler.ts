@@ -62,6 +62,8 @@ const PATH = /\/approvals\/([^/]+)\/respond\/?$/;
 /** Per minute: for each request, and for all calls without a valid token together. */
 const MAX_PER_REQUEST = 60;
 const MAX_UNAUTHORIZED = 600;
+/** Per minute, of all people: each is a call to the provider. */
+const MAX_SIGN_INS = 6_000;
 
 /** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
 export function callbackHandler(
@@ -70,6 +72,7 @@ export function callbackHandler(
 ): (request: Request) => Promise<Response> {
   const perRequest = new RateLimit(MAX_PER_REQUEST);
   const unauthorized = new RateLimit(MAX_UNAUTHORIZED);
+  const signIns = new RateLimit(MAX_SIGN_INS);
   const { approvals, api: served, base, sessions } = context;
   const callers = served && new Callers(approvals, served.members);
   const streams = served && new EventStreams({ approvals, watcher: served.watcher, stopping });
@@ -82,8 +85,10 @@ export function callbackHandler(
           peopleDoor(callers, sessions, (request) => decider(request).token),
         )
       : undefined;
-  const throttleSignIn = (place: string) =>
-    isInboxPlace(place) ? throttle(unauthorized, 'inbox') : throttle(perRequest, place);
+  const throttleSignIn = ({ place, state }: { readonly place: string; readonly state: string }) => {
+    throttle(perRequest, isInboxPlace(place) ? state : place);
+    throttle(signIns, '');
+  };
   return async (request) => {
     if (api && isPeopleRoute(request)) return api(request).catch((error) => responseTo(toHttpError(error), false));
     try {

@@ -120,15 +120,17 @@ function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSin
 
 /** Asks for a sign-in, after something that was not done. */
 export function signInPage(message: string, account: Account): string {
-  const back = html`<p><a href="${account.page}">Back to the request</a></p>`;
+  const back = html`<p><a href="${account.page}">Back to the page</a></p>`;
   return page('Approval', html`<p>${displayText(message)}</p>\n${back}`, { bar: accountNotice({ account }) });
 }
+
+/** Where a person signs in at the provider, to come back to a page. */
+export const signInUrl = (page: string): string => `${page}${page.includes('?') ? '&' : '?'}sign-in=1`;
 
 function accountNotice({ account }: Pick<PageContext, 'account'>): Html | undefined {
   if (!account) return undefined;
   const { person, page: url } = account;
-  if (person === undefined)
-    return html`<p>Nobody is signed in. <a href="${url}${url.includes('?') ? '&' : '?'}sign-in=1">Sign in</a></p>\n`;
+  if (person === undefined) return html`<p>Nobody is signed in. <a href="${signInUrl(url)}">Sign in</a></p>\n`;
   return html`<form method="post" action="${url}"><input type="hidden" name="action" value="sign-out"><p>Signed in as ${displayText(person)}. <button>Sign out</button></p></form>\n`;
 }
 

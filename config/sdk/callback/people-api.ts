@@ -74,7 +74,7 @@ export function peopleApi(store: ServedStore): (request: Request) => Promise<Res
     const token = bearerOf(request.headers);
     if (token === undefined) throw UNAUTHORIZED;
     if (method === 'POST') assertJson(request);
-    const caller = await callers.authenticate(token);
+    const caller = await callers.authenticate(token, request);
     if (requestId !== undefined && !isRequestId(requestId)) throw NOT_FOUND;
     const id = requestId ?? idOfExecution(executionId);
     const answer = answers[name];

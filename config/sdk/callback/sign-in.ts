@@ -23,13 +23,12 @@ const SIGN_IN_MS = 600_000;
 const PENDING = 'sign-in';
 const SESSION = 'session';
 /** After that a person enters their token again. */
-const SESSION_SECONDS = 12 * 3_600;
+export const SESSION_SECONDS = 12 * 3_600;
 
 const NOT_BEGUN: HttpError = {
   status: 400,
   error: 'sign_in_failed',
-  message:
-    'The sign-in was not begun in this browser, or more than ten minutes ago. Open the page of the request again.',
+  message: 'The sign-in was not begun in this browser, or more than ten minutes ago. Open the page again.',
 };
 
 interface Pending extends PendingSignIn {
@@ -87,17 +86,20 @@ export class SignIn {
   async begin(place: string): Promise<Response> {
     if (!this.#oidc) throw NOT_FOUND;
     const { url, pending } = await (await this.#oidc.provider()).begin(this.#redirectUri);
-    const kept: Pending = { ...pending, place, until: Date.now() + SIGN_IN_MS };
-    const cookie = this.#cookies.set(PENDING, seal(this.#key, JSON.stringify(kept)), SIGN_IN_MS / 1_000);
-    return redirectResponse(url, cookie);
+    const cookieFor = (kept: string) => {
+      const begun: Pending = { ...pending, place: kept, until: Date.now() + SIGN_IN_MS };
+      return this.#cookies.set(PENDING, seal(this.#key, JSON.stringify(begun)), SIGN_IN_MS / 1_000);
+    };
+    // A filter may be longer than a cookie.
+    return redirectResponse(url, cookieFor(place) ?? cookieFor(place.replace(/\?.*/s, '')));
   }
 
   /** Begins the session, and sends the browser back to the page. `throttle` throws for too many attempts. */
-  async complete(request: Request, throttle: (place: string) => void): Promise<Response> {
+  async complete(request: Request, throttle: (pending: Pick<Pending, 'place' | 'state'>) => void): Promise<Response> {
     const pending = this.#pendingOf(request);
     if (!pending || !this.#oidc) throw NOT_BEGUN;
     const { place } = pending;
-    throttle(place);
+    throttle(pending);
     const removed = this.#cookies.remove(PENDING);
     try {
       const answer = `${this.#redirectUri}${new URL(request.url).search}`;

@@ -8,7 +8,7 @@ import { throttle } from '../http-errors.ts';
 import { RateLimit } from '../limits.ts';
 import type { HttpError } from '../response.ts';
 
-/** Per minute: for each person, and for all tokens that are not valid. */
+/** Per minute: for what each person reads, for what they send, and for all tokens that are not valid. */
 const MAX_PER_PERSON = 600;
 const MAX_INVALID = 6_000;
 /** Hashes of tokens that were valid, so that others cannot keep out those who have one. */
@@ -41,14 +41,14 @@ export class Callers {
   }
 
   /** Counts a call. Throws an `HttpError` or `token_invalid`. */
-  async authenticate(token: string): Promise<Caller> {
+  async authenticate(token: string, { method }: Pick<Request, 'method'>): Promise<Caller> {
     const hash = createHash('sha256').update(token).digest('base64url');
     if (!this.#known.has(hash)) throttle(this.#invalid, '', 'only look');
     try {
       const found = await this.#ownerOf(token);
       if (this.#known.size >= MAX_KNOWN) this.#known.clear();
       this.#known.add(hash);
-      throttle(this.#perPerson, found.principal.id);
+      throttle(this.#perPerson, `${method === 'POST' ? 'POST' : 'GET'} ${found.principal.id}`);
       if (!isListed(this.#members, found.principal)) throw REFUSED;
       return found;
     } catch (error) {

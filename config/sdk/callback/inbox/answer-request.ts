@@ -31,7 +31,9 @@ const FROM = 'inbox';
 
 interface Shown {
   /** What the person has posted, drawn again. */
-  readonly answer?: FormView;
+  readonly answer?: FormView | undefined;
+  /** Shows sensitive parameters. */
+  readonly reveal?: boolean;
   readonly status?: number;
   /** Why something was not done. */
   readonly problem?: string;
@@ -42,22 +44,22 @@ export async function showRequest(
   context: RequestContext,
   frame: InboxFrame,
   row: RequestRow,
-  { answer, status = 200, problem }: Shown = {},
+  { answer, reveal = answer !== undefined, status = 200, problem }: Shown = {},
 ): Promise<Response> {
   const { approvals } = context;
   const { decider, principal } = frame.visitor;
   const { requestId, executionId } = row.record;
-  const isMasked = !answer && hasSensitiveParameters(row.record.body);
+  const isMasked = !reveal && hasSensitiveParameters(row.record.body);
   const reader = { ...decider, from: FROM };
-  const request = await approvalDetails(approvals, requestId, { reveal: answer !== undefined, ...reader });
-  const others = await listApprovals(approvals, { executionId, limit: MAX_OTHERS });
+  const request = await approvalDetails(approvals, requestId, { reveal, ...reader });
+  const { records } = await listApprovals(approvals, { executionId, newestFirst: true, limit: MAX_OTHERS });
   const isOpen = request.status === 'waiting';
   const canDecide = isOpen && (await mayDecide(approvals, principal))(row.record);
   const shown = answer ?? (canDecide && !isMasked ? await draw(context, frame, row) : undefined);
   const page = requestPage({
     ...frame,
     request,
-    others: others.records.filter((one) => one.requestId !== requestId),
+    others: records.filter((one) => one.requestId !== requestId),
     isMasked,
     form: canDecide && shown ? renderForm(context, frame, row, shown) : undefined,
     summary: answer && renderSummary(answer.problems),
@@ -103,7 +105,9 @@ export async function answerRequest(
   fields: URLSearchParams,
 ): Promise<Response> {
   const { id } = frame.visitor.principal;
-  const { requestId } = row.record;
+  const { requestId, status } = row.record;
+  if (fields.get('action') === 'show' && status !== 'waiting')
+    return showRequest(context, frame, row, { reveal: true });
   if (fields.get('action') !== 'show' && fields.get('person') !== id) {
     const problem = `You are signed in as ${id} now. Nothing was decided: look at the request again.`;
     return showRequest(context, frame, row, { status: 401, problem });
@@ -122,6 +126,10 @@ export async function answerRequest(
   } catch (error) {
     if (!isDecisionRefusal(error)) throw error;
     const current = (await context.approvals.getExpiringIfDue(requestId)) ?? row;
-    return showRequest(context, frame, current, { status: httpErrorOf(error).status, problem: describeError(error) });
+    const shown = { status: httpErrorOf(error).status, problem: describeError(error) };
+    const posted = new URLSearchParams(fields);
+    posted.set('action', 'draw');
+    const answer = fields.has('view') ? await answerForm(postOf(context, frame, current, posted)) : undefined;
+    return showRequest(context, frame, current, { ...shown, answer: answer?.kind === 'form' ? answer : undefined });
   }
 }

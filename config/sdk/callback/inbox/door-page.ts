@@ -1,6 +1,7 @@
 import { displayText } from '../../../../core/display/text.ts';
 import { html } from '../html.ts';
 import { PAGE_HEADERS, page } from '../layout.ts';
+import { signInUrl } from '../page.ts';
 import { type HttpError, htmlResponse } from '../response.ts';
 
 interface DoorContext {
@@ -14,7 +15,7 @@ const TOKEN_COMMAND = 'svc people token create <id>';
 
 /** How to sign in. */
 export function doorPage(status: number, { url, hasProvider, message }: DoorContext): Response {
-  const provider = html`<p class="buttons"><a href="${url}${url.includes('?') ? '&' : '?'}sign-in=1" class="button first">Sign in</a></p>
+  const provider = html`<p class="buttons"><a href="${signInUrl(url)}" class="button first">Sign in</a></p>
 <h2>With a token</h2>
 `;
   const body = html`${message !== undefined && html`<p class="bad" role="alert">${displayText(message)}</p>\n`}${hasProvider && provider}<form method="post" action="${url}">
@@ -26,8 +27,18 @@ export function doorPage(status: number, { url, hasProvider, message }: DoorCont
   return htmlResponse(status, page('Sign in to the inbox', body), PAGE_HEADERS);
 }
 
-/** For a person who is known and has no access. `url`: where they sign out; false if they cannot. */
-export function refusedPage({ status, message }: HttpError, url: string | false): Response {
+/** For a person who is known and has no access. `url`: of the page that was asked for. */
+export function refusedPage({ status, message }: HttpError, url: string, canSignOut: boolean): Response {
   const signOut = html`<form method="post" action="${url}"><input type="hidden" name="action" value="sign-out"><button>Sign out</button></form>`;
-  return htmlResponse(status, page('No access', html`<p>${message}</p>\n${url !== false && signOut}`), PAGE_HEADERS);
+  return htmlResponse(
+    status,
+    page('No access', html`<p>${message}</p>\n${canSignOut ? signOut : html`<p><a href="${url}">Back</a></p>`}`),
+    PAGE_HEADERS,
+  );
+}
+
+/** What went wrong, with a link to the list. */
+export function errorPage({ status, message, headers }: HttpError, inboxUrl: string): Response {
+  const body = html`<p>${displayText(message)}</p>\n<p><a href="${inboxUrl}">To the inbox</a></p>`;
+  return htmlResponse(status, page('The inbox', body), { ...PAGE_HEADERS, ...headers });
 }

@@ -33,12 +33,17 @@ export function peopleDoor(callers: Callers, signIn: SignIn, tokenOf: (request: 
   const ask = (status: number, place: string, message?: string): Response =>
     doorPage(status, { url: signIn.urlOf(place), hasProvider: signIn.hasProvider, message });
 
-  async function admit(token: string, place: string, canSignOut: boolean): Promise<Visitor | Response> {
+  async function admit(
+    request: Request,
+    token: string,
+    place: string,
+    canSignOut: boolean,
+  ): Promise<Visitor | Response> {
     try {
-      const { principal } = await callers.authenticate(token);
+      const { principal } = await callers.authenticate(token, request);
       return { principal, decider: { token }, canSignOut, isAllowed: () => callers.isAllowed(token) };
     } catch (error) {
-      if (isHttpError(error) && error.status === 403) return refusedPage(error, canSignOut && signIn.urlOf(place));
+      if (isHttpError(error) && error.status === 403) return refusedPage(error, signIn.urlOf(place), canSignOut);
       if (!isSvcError(error) || error.code !== 'token_invalid') throw error;
       return ask(401, place, canSignOut ? 'Your session has ended. Nothing was decided.' : describeError(error));
     }
@@ -50,13 +55,13 @@ export function peopleDoor(callers: Callers, signIn: SignIn, tokenOf: (request: 
       if (action === 'sign-out') return signIn.end(place);
       if (action === 'sign-in') {
         const token = fields?.get('token')?.trim() ?? '';
-        const visitor = await admit(token, place, false);
+        const visitor = await admit(request, token, place, false);
         return visitor instanceof Response ? visitor : signIn.start(token, place);
       }
-      if (new URL(request.url).searchParams.has('sign-in')) return signIn.begin(place);
+      if (signIn.hasProvider && new URL(request.url).searchParams.has('sign-in')) return signIn.begin(place);
       const own = tokenOf(request);
       const token = own ?? signIn.tokenOf(request);
-      return token === undefined ? ask(401, place) : admit(token, place, own === undefined);
+      return token === undefined ? ask(401, place) : admit(request, token, place, own === undefined);
     },
   };
 }

@@ -8,14 +8,16 @@ import {
   invalidDecision,
   invalidQuery,
   isForm,
+  isHttpError,
   NOT_ALLOWED,
   NOT_FOUND,
   notAllowed,
   refuseQuery,
 } from '../http-errors.ts';
-import { htmlResponse } from '../response.ts';
+import { htmlResponse, httpErrorOf } from '../response.ts';
 import { answerRequest, type RequestContext, showRequest } from './answer-request.ts';
 import type { Door, Visitor } from './door.ts';
+import { errorPage } from './door-page.ts';
 import type { InboxFrame } from './frame.ts';
 import { type ListFilter, listPage } from './list-page.ts';
 import { LIVE_HEADERS } from './live.ts';
@@ -42,10 +44,10 @@ export interface InboxContext extends RequestContext {
   readonly streams: EventStreams;
 }
 
-/** The inbox. Throws an `HttpError`, and errors of the store. */
+/** The inbox. */
 export function inboxHandler(context: InboxContext, door: Door): (request: Request) => Promise<Response> {
   const inboxUrl = `${context.base}/inbox`;
-  return async (request) => {
+  const answer = async (request: Request): Promise<Response> => {
     const { pathname, searchParams } = new URL(request.url);
     const requestId = ROUTE.exec(pathname)?.[1];
     const isEvents = requestId === 'events';
@@ -65,6 +67,8 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     if (!row) throw NOT_FOUND;
     return fields ? answerRequest(context, frame, row, fields) : showRequest(context, frame, row);
   };
+  return (request) =>
+    answer(request).catch((error: unknown) => errorPage(isHttpError(error) ? error : httpErrorOf(error), inboxUrl));
 }
 
 async function events(streams: EventStreams, request: Request, visitor: Visitor): Promise<Response> {

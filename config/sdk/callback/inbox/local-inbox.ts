@@ -5,10 +5,10 @@ import type { Runtime } from '../../../load/runtime.ts';
 import { openApprovals } from '../../approval-runtime.ts';
 import { EventStreams } from '../api/event-streams.ts';
 import { PageCookies } from '../cookies.ts';
-import { errorResponse } from '../handler.ts';
 import { PAGE_HEADERS } from '../layout.ts';
 import { messagePage } from '../page.ts';
 import { htmlResponse, redirectResponse } from '../response.ts';
+import { SESSION_SECONDS } from '../sign-in.ts';
 import type { Door } from './door.ts';
 import { inboxHandler, isInboxRoute } from './handler.ts';
 
@@ -20,30 +20,37 @@ interface LocalInbox {
 
 interface LocalOptions {
   /** The address of the server. */
-  readonly base: string;
+  readonly origin: string;
   readonly decider: Pick<SignalOptions, 'actor' | 'token'>;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
 }
 
 const SESSION = 'inbox';
-const SESSION_SECONDS = 12 * 3_600;
 
 /** The inbox at a loopback address, for the person who runs the process. Throws `token_invalid` for their token. */
-export async function openLocalInbox(runtime: Runtime, { base, decider, stopping }: LocalOptions): Promise<LocalInbox> {
+export async function openLocalInbox(
+  runtime: Runtime,
+  { origin, decider, stopping }: LocalOptions,
+): Promise<LocalInbox> {
   const { service, watcher, owner } = await openApprovals(runtime);
   const { principal } = await deciderOf(service, decider);
   const visitor = { principal, decider, canSignOut: false, isAllowed: async () => true };
-  // Cookies are of a host, whatever the port.
-  const cookies = new PageCookies(base, new URL(base).port);
+  // Browsers send cookies to every port of a host: to those of this path only here.
+  const path = `/${randomSecret()}`;
+  const base = `${origin}${path}`;
+  const cookies = new PageCookies(base, new URL(base).port, path);
   const session = randomSecret();
   let link: string | undefined = randomSecret();
   const url = `${base}/inbox?link=${link}`;
   const door: Door = {
     async enter(request) {
-      if (tokensEqual(cookies.read(request, SESSION) ?? '', session)) return visitor;
-      const given = new URL(request.url).searchParams.get('link') ?? '';
-      if (link === undefined || !tokensEqual(given, link)) return htmlResponse(401, CLOSED, PAGE_HEADERS);
+      const given = new URL(request.url).searchParams.get('link');
+      if (tokensEqual(cookies.read(request, SESSION) ?? '', session)) {
+        return given === null ? visitor : redirectResponse(`${base}/inbox`);
+      }
+      if (link === undefined || given === null || !tokensEqual(given, link) || request.method !== 'GET')
+        return closed();
       link = undefined;
       return redirectResponse(`${base}/inbox`, cookies.set(SESSION, session, SESSION_SECONDS));
     },
@@ -54,15 +61,16 @@ export async function openLocalInbox(runtime: Runtime, { base, decider, stopping
   return {
     url,
     async handler(request) {
-      if (!isInboxRoute(request)) return redirectResponse(`${base}/inbox`);
-      return inbox(request).catch((error: unknown) => errorResponse(request, error));
+      if (!new URL(request.url).pathname.startsWith(`${path}/`) || !isInboxRoute(request)) return closed();
+      return inbox(request);
     },
   };
 }
 
-const CLOSED = messagePage(
-  'The inbox',
-  'It opens with the link that the command has printed, in one browser. Run svc approvals inbox again for another link.',
-);
+function closed(): Response {
+  const message =
+    'It opens with the link that the command has printed, in one browser. Run svc approvals inbox again for another link.';
+  return htmlResponse(401, messagePage('The inbox', message), PAGE_HEADERS);
+}
 
 const randomSecret = (): string => randomBytes(32).toString('base64url');

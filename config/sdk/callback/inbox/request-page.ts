@@ -6,7 +6,7 @@ import { DEFAULT_WIDTH } from '../../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../../core/display/json.ts';
 import { roleText } from '../../../../core/display/role-text.ts';
 import { displayText } from '../../../../core/display/text.ts';
-import type { Json } from '../../../../core/json.ts';
+import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
 import { type Content, type Html, html } from '../html.ts';
@@ -38,7 +38,7 @@ export function requestPage(context: RequestPage): string {
     html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context)}</div>
 ${liveScript(context)}
 ${facts(request)}
-${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.</p>`}</div>
+${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${override(request)}</p>`}</div>
 <div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>`,
     { bar: inboxBar(context) },
   );
@@ -60,6 +60,15 @@ function standing({ request, now }: RequestPage): Html {
       ? html`Waiting, <time datetime="${timeout}" data-left>${timeLeft(request, now)}</time>`
       : html`${displayText(statusText(request))}`;
   return html`<p class="state ${status}">${state}</p>${unattended}`;
+}
+
+/** Who may decide alone does so where a reason is asked for. */
+function override({ rule, requestId }: ApprovalDetails): Content {
+  const command = `svc approvals approve ${requestId} --override --reason "…"`;
+  return (
+    rule?.override !== undefined &&
+    html` People of the role ${displayText(rule.override)} may decide alone: <code>${command}</code>`
+  );
 }
 
 function facts(request: ApprovalDetails): Html {
@@ -99,9 +108,14 @@ function maskedNotice({ request, inboxUrl }: RequestPage): Html {
 
 function decision({ parameters: requested, decisionReason, modifiedParams, outcome }: ApprovalDetails): Content {
   const changes = diffJson({ ...requested }, { ...requested, ...modifiedParams });
+  const masked = Object.entries(modifiedParams ?? {}).filter(
+    ([, value]) => isPlainObject(value) && value.masked === true,
+  );
   return [
     decisionReason !== undefined && html`<h2>Reason of the decision</h2>\n<p>${displayText(decisionReason)}</p>\n`,
-    changes.length > 0 && html`<h2>Changes</h2>\n${renderDiff(changes)}`,
+    changes.length + masked.length > 0 && html`<h2>Changes</h2>\n`,
+    changes.length > 0 && renderDiff(changes),
+    masked.map(([name]) => html`<p>${displayText(name)}: changed, and masked here.</p>\n`),
     outcome && parameters('Result', outcome),
   ];
 }
