@@ -39,6 +39,16 @@ test('a kind that makes the form too large is refused: nothing is decided, and w
       const confirm = new HtmlForm((await page.post(again.press('Approve'))).text);
       assert.ok(confirm.names.includes('confirmed'));
     }
+    const forged = form.press('Approve');
+    forged.set('p.1', integers(2_000).join(','));
+    for (const action of ['draw', 'approve']) {
+      forged.set('action', action);
+      const { status, text } = await page.post(forged);
+      const again = new HtmlForm(text);
+      assert.deepEqual([status, again.value('form'), again.value('p.0')], [422, 'fields', '1']);
+      assert.equal((await page.post(again.press('Approve'))).status, 422);
+    }
+    assert.equal(await statusOf(page), 'waiting');
     assert.deepEqual(page.ran, []);
   }, LARGE));
 

@@ -8,7 +8,7 @@ import { type Field, fieldOf, type Property, parametersOf, type Variant } from '
 
 /** Of controls, and options of choices, together. A form with more is no help to anybody. */
 export const MAX_PARTS = 1_000;
-/** Of the texts of a form: a long one of a schema is repeated for each item of a list. */
+/** Of what the schema says: it is repeated for each item of a list. What is typed is not counted, so it never makes a form too large. */
 const MAX_CHARACTERS = 1_000_000;
 /** The markers of a branch. A list has the ids of its items, and a union the index of its variant. */
 const OUT = 'out';
@@ -32,12 +32,12 @@ function charactersOf(controls: readonly Control[]): number {
 }
 
 function charactersOfOne(control: Control): number {
-  const { name, label, hint, problem = '' } = control;
+  const { name, label, hint } = control;
   // The label is also in the names of buttons.
-  const own = name.length + 3 * label.length + hint.length + problem.length;
+  const own = name.length + 3 * label.length + hint.length;
   switch (control.kind) {
     case 'text':
-      return own + control.text.length;
+      return own;
     case 'choice':
       return own + labelsOf(control.selection.options);
     case 'branch':

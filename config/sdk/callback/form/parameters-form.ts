@@ -55,8 +55,7 @@ export function parametersForm(
 function postedFields(schema: StoredSchema, parameters: ToolParameters, posted: URLSearchParams): ParametersForm {
   const asked = buildControls(schema, parameters, applyAction(posted, posted.get('action') ?? ''));
   if (asked) return { kind: 'fields', controls: asked };
-  const controls =
-    buildControls(schema, parameters, posted) ?? buildControls(schema, parameters, withoutSwitches(posted));
+  const controls = buildControls(schema, parameters, withoutSwitches(posted));
   return controls ? { kind: 'fields', controls, problem: TOO_MUCH } : { kind: 'kept', posted, problem: OTHER_FORM };
 }
 
