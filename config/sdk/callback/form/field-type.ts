@@ -166,7 +166,8 @@ function unionOf(root: JsonSchema, base: JsonSchema, alternatives: readonly Json
     const own = propertiesOf(one);
     return [...shared.filter(({ name }) => own.every((property) => property.name !== name)), ...own];
   });
-  for (const { name } of all[0] ?? []) {
+  for (const { name, schema } of all[0] ?? []) {
+    if (constantOf(resolved(root, schema)) === undefined) continue;
     const tags = all.map((properties) => {
       const property = properties.find((one) => one.name === name);
       return property && constantOf(resolved(root, property.schema));
