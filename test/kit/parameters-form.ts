@@ -1,4 +1,3 @@
-import { applyAction } from '../../config/sdk/callback/form/build-controls.ts';
 import { parametersForm, readChanges, renderParametersForm } from '../../config/sdk/callback/form/parameters-form.ts';
 import type { FormProblem } from '../../config/sdk/callback/form/render.ts';
 import { html } from '../../config/sdk/callback/html.ts';
@@ -27,8 +26,7 @@ export class FormUnderTest {
 
   /** After a button of a list or an object. */
   press(form: HtmlForm, button: string): HtmlForm {
-    const posted = form.press(button);
-    return this.open(applyAction(posted, posted.get('action') ?? ''));
+    return this.open(form.press(button));
   }
 
   read(form: HtmlForm): ReturnType<typeof readChanges> {

@@ -9,12 +9,14 @@ import type { ParameterProblem } from '../../../core/tool/json-schema.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import { MIGRATION_AGENT, MIGRATION_TOOL } from '../../load/plan-approval.ts';
 import { type Decision, parseModifiedParams, signalFor } from './decision-body.ts';
-import { applyAction } from './form/build-controls.ts';
 import { diffJson, type JsonChange, renderDiff } from './form/diff.ts';
 import {
+  isParameterField,
+  OTHER_FORM,
   type ParametersForm,
   parametersForm,
   problemsAtFields,
+  problemsOfForm,
   readChanges,
   renderParametersForm,
 } from './form/parameters-form.ts';
@@ -77,7 +79,7 @@ export async function answerForm(post: PostedForm): Promise<FormAnswer> {
   }
   if (action === 'reject') return settle(post, undefined, []);
   if (action === 'approve') return approve(post);
-  return show(post, applyAction(fields, action));
+  return show(post, fields);
 }
 
 /** The form, first or with what was posted. Links end up in logs and chats, so a decided request is no longer shown. */
@@ -92,12 +94,13 @@ async function show(
   const definition = await approvals.getToolDefinition(record.body.toolDigest);
   const unattendedSince = await approvals.presence.unattendedSince(record);
   const { record: shown } = await recordReveal(approvals, found, decider);
+  const form = isChangeable(row) ? parametersForm(definition?.schema, record.body.parameters, posted) : undefined;
   return {
     kind: 'form',
     request: toApprovalRecord(shown, true, unattendedSince),
     description: definition?.description,
-    form: isChangeable(row) ? parametersForm(definition?.schema, record.body.parameters, posted) : undefined,
-    problems,
+    form,
+    problems: problems.length === 0 && form ? problemsOfForm(form) : problems,
     posted,
   };
 }
@@ -114,10 +117,11 @@ async function approve(post: PostedForm): Promise<FormAnswer> {
   const { approvals, row, fields } = post;
   const { record } = row;
   const { parameters, toolDigest } = record.body;
-  if (!fields.has('form')) {
+  if (!fields.has('form') && ![...fields.keys()].some(isParameterField)) {
     const text = fields.get('modifiedParams')?.trim();
     return settle(post, text ? parseModifiedParams(text) : {}, []);
   }
+  if (!isChangeable(row)) return show(post, fields, [{ path: '', text: OTHER_FORM }]);
   const definition = await approvals.getToolDefinition(toolDigest);
   const read = readChanges(parametersForm(definition?.schema, parameters, fields), parameters);
   if ('problems' in read) return show(post, fields, read.problems);

@@ -6,24 +6,53 @@ import { choiceControl, jsonControl, numberControl, textControl } from './field-
 import { isPlainText } from './field-text.ts';
 import { type Field, fieldOf, type Property, parametersOf, type Variant } from './field-type.ts';
 
-/** A form with more is no help to anybody. */
-const MAX_CONTROLS = 1_000;
+/** Of controls, and options of choices, together. A form with more is no help to anybody. */
+export const MAX_PARTS = 1_000;
+/** Of what the schema says: it is repeated for each item of a list. What is typed is not counted, so it never makes a form too large. */
+const MAX_CHARACTERS = 1_000_000;
 /** The markers of a branch. A list has the ids of its items, and a union the index of its variant. */
 const OUT = 'out';
 const NULL = 'null';
 const SET = 'set';
 
-/** The controls of the parameters, or undefined if there are too many. */
+/** The controls of the parameters, or undefined if that is too much for a form. */
 export function buildControls(
   root: StoredSchema,
   parameters: { readonly [name: string]: Json },
   fields?: URLSearchParams,
 ): readonly Control[] | undefined {
-  const source: Source = { root, fields, left: MAX_CONTROLS };
+  const source: Source = { root, fields, known: new Map(), left: MAX_PARTS };
   const slot = { name: 'p', path: [], label: '', schema: root, canBeLeftOut: false, isNew: false };
   const { children } = membersOf({ ...slot, original: parameters }, parametersOf(root), {}, source);
-  return source.left < 0 ? undefined : children;
+  return source.left < 0 || charactersOf(children) > MAX_CHARACTERS ? undefined : children;
 }
+
+function charactersOf(controls: readonly Control[]): number {
+  return controls.reduce((sum, control) => sum + charactersOfOne(control), 0);
+}
+
+function charactersOfOne(control: Control): number {
+  const { name, label, hint } = control;
+  // The label is also in the names of buttons.
+  const own = name.length + 3 * label.length + hint.length;
+  switch (control.kind) {
+    case 'text':
+      return own;
+    case 'choice':
+      return own + labelsOf(control.selection.options);
+    case 'branch':
+      return (
+        own +
+        control.marker.length +
+        labelsOf(control.buttons) +
+        labelsOf(control.variants?.options ?? []) +
+        charactersOf(control.children)
+      );
+  }
+}
+
+const labelsOf = (all: readonly { readonly label: string; readonly action?: string }[]): number =>
+  all.reduce((sum, { label, action = '' }) => sum + label.length + action.length, 0);
 
 /** The fields after a button of an object or a list was pressed. */
 export function applyAction(fields: URLSearchParams, action: string): URLSearchParams {
@@ -38,10 +67,16 @@ export function applyAction(fields: URLSearchParams, action: string): URLSearchP
   return changed;
 }
 
+/** The fields without the kinds that were chosen and not yet shown. */
+export function withoutSwitches(fields: URLSearchParams): URLSearchParams {
+  const isSwitch = (name: string, text: string) => name.endsWith('.c') && fields.get(name.slice(0, -2)) !== text;
+  return new URLSearchParams([...fields].filter(([name, text]) => !isSwitch(name, text)));
+}
+
 function buildControl(slot: Slot, source: Source): Control {
-  source.left -= 1;
-  const field = fieldOf(source.root, slot.schema);
+  const field = knownField(slot.schema, source);
   const { type } = field;
+  source.left -= 1 + optionCount(field);
   if (source.left < 0 || !fits(field, slot.original)) return jsonControl(slot, field, source);
   switch (type.kind) {
     case 'text':
@@ -63,6 +98,19 @@ function buildControl(slot: Slot, source: Source): Control {
     case 'json':
       return jsonControl(slot, field, source);
   }
+}
+
+/** The items of a list share their schema. */
+function knownField(schema: unknown, { root, known }: Source): Field {
+  const field = known.get(schema) ?? fieldOf(root, schema);
+  known.set(schema, field);
+  return field;
+}
+
+/** Not of whether there is a text: those are never more than three. */
+function optionCount({ type }: Field): number {
+  if (type.kind === 'choice') return type.options.length;
+  return type.kind === 'union' ? type.variants.length : 0;
 }
 
 /** Whether the control of a field can show a value. */

@@ -2,6 +2,7 @@ import { displayText } from '../../../../core/display/text.ts';
 import { canonicalJson, type Json } from '../../../../core/json.ts';
 import type { StoredSchema } from '../../../../core/tool/json-schema.ts';
 import type { Path } from '../../../../core/validate-shape.ts';
+import type { Field } from './field-type.ts';
 
 /*
  * The controls of a form are built from the schema, the parameters of the request and the fields that were posted, if any.
@@ -76,7 +77,9 @@ export interface Slot {
 export interface Source {
   readonly root: StoredSchema;
   readonly fields: URLSearchParams | undefined;
-  /** Of controls that may still be built. */
+  /** By schema. */
+  readonly known: Map<unknown, Field>;
+  /** Of controls and options that may still be built. */
   left: number;
 }
 
@@ -87,7 +90,7 @@ const MAX_HINT = 500;
 
 /** What every control has. `about`: a text of a model. */
 export function common({ name, path, label, canBeLeftOut, remove }: Slot, about: string, hint?: string) {
-  const said = displayText(about);
+  const said = displayText(about.slice(0, 2 * MAX_HINT));
   const cut = said.length > MAX_HINT ? `${said.slice(0, MAX_HINT)}…` : said;
   return {
     name,

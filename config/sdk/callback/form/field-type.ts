@@ -39,6 +39,8 @@ export interface Field {
 
 const JSON_TYPE: FieldType = { kind: 'json' };
 const MAX_REFERENCES = 16;
+/** Of a choice, and kinds of a union. With more, a value is edited as JSON. */
+const MAX_OPTIONS = 200;
 
 /** How a value of a schema is edited. The schema of the whole document resolves its references. */
 export function fieldOf(root: JsonSchema, given: unknown): Field {
@@ -79,6 +81,7 @@ function resolved(root: JsonSchema, schema: unknown, left = MAX_REFERENCES): Jso
 function withoutNull(root: JsonSchema, schema: JsonSchema) {
   const { anyOf, oneOf, ...plain } = schema;
   const listed = [anyOf, oneOf].filter(Array.isArray);
+  if (listed.some(({ length }) => length > MAX_OPTIONS)) return { rest: {}, alternatives: [], isNullable: false };
   const all = (listed.length === 1 ? (listed[0] as unknown[]) : []).map((one) => resolved(root, one));
   // Such as `anyOf: [{ required: ['a'] }, { required: ['b'] }]`, which only validates.
   const isCondition = all.every((one) => ['type', 'properties', 'const', 'enum', '$ref'].every((key) => !(key in one)));
@@ -98,7 +101,9 @@ function withoutNull(root: JsonSchema, schema: JsonSchema) {
 function typeOf(root: JsonSchema, schema: JsonSchema, alternatives: readonly JsonSchema[]): FieldType {
   if (alternatives.length > 1) return choiceOf(alternatives) ?? unionOf(root, schema, alternatives) ?? JSON_TYPE;
   if ('const' in schema) return { kind: 'choice', options: optionsOf([schema.const as Json]) };
-  if (Array.isArray(schema.enum) && schema.enum.length > 0) return { kind: 'choice', options: optionsOf(schema.enum) };
+  if (Array.isArray(schema.enum) && schema.enum.length > 0) {
+    return schema.enum.length > MAX_OPTIONS ? JSON_TYPE : { kind: 'choice', options: optionsOf(schema.enum) };
+  }
   switch (schema.type ?? impliedType(schema)) {
     case 'string':
       return { kind: 'text', format: schema.format };
@@ -128,8 +133,8 @@ function impliedType(schema: JsonSchema): string | undefined {
 
 function propertiesOf({ properties, required }: JsonSchema): Property[] {
   if (!isPlainObject(properties)) return [];
-  const names: readonly unknown[] = Array.isArray(required) ? required : [];
-  return Object.entries(properties).map(([name, schema]) => ({ name, schema, isRequired: names.includes(name) }));
+  const names = new Set<unknown>(Array.isArray(required) ? required : []);
+  return Object.entries(properties).map(([name, schema]) => ({ name, schema, isRequired: names.has(name) }));
 }
 
 function optionsOf(values: readonly Json[]): Option[] {
@@ -161,7 +166,8 @@ function unionOf(root: JsonSchema, base: JsonSchema, alternatives: readonly Json
     const own = propertiesOf(one);
     return [...shared.filter(({ name }) => own.every((property) => property.name !== name)), ...own];
   });
-  for (const { name } of all[0] ?? []) {
+  for (const { name, schema } of all[0] ?? []) {
+    if (constantOf(resolved(root, schema)) === undefined) continue;
     const tags = all.map((properties) => {
       const property = properties.find((one) => one.name === name);
       return property && constantOf(resolved(root, property.schema));

@@ -7,33 +7,56 @@ import { parseModifiedParams } from '../decision-body.ts';
 import { type Content, html } from '../html.ts';
 import { isHttpError } from '../http-errors.ts';
 import { MAX_BODY_BYTES } from '../limits.ts';
-import { buildControls } from './build-controls.ts';
+import { applyAction, buildControls, MAX_PARTS, withoutSwitches } from './build-controls.ts';
 import { type Control, isSame } from './control.ts';
 import { withPlainBreaks } from './field-text.ts';
 import { type FormProblem, renderControls } from './render.ts';
 
-/** A form for the changes to the parameters of a call. `json`: without a schema, or with too much for fields. */
+/**
+ * A form for the changes to the parameters of a call. `json`: without a schema, or with too much for fields. `kept`: what was
+ * posted belongs to another form, so it is not read; it is posted again as it is.
+ */
 export type ParametersForm =
-  | { readonly kind: 'fields'; readonly controls: readonly Control[] }
-  | { readonly kind: 'json'; readonly text: string };
+  | {
+      readonly kind: 'fields';
+      readonly controls: readonly Control[];
+      /** Why these are not the controls that were asked for. */
+      readonly problem?: string;
+    }
+  | { readonly kind: 'json'; readonly text: string }
+  | { readonly kind: 'kept'; readonly posted: URLSearchParams; readonly problem: string };
 
 /** For the parameters that the form does not name, such as the reason, and what a person adds. */
 const RESERVED_BYTES = 16 * 1024;
 const JSON_FIELD = 'modifiedParams';
 const IN_JSON = { field: JSON_FIELD, path: '' };
 
+export const isParameterField = (name: string): boolean => name.startsWith('p.');
+
+const TOO_MUCH = `With that the form would be too large: it has at most ${MAX_PARTS.toLocaleString('en')} fields and options. It is shown without the last addition or change of a kind, and with all that was typed. To change more, decide with the HTTP API.`;
+export const OTHER_FORM =
+  'The form has changed since it was shown, so what was typed cannot be read. Open the request again and repeat the changes.';
+
 /** The form as it is first shown, or with what was posted. */
 export function parametersForm(
   schema: StoredSchema | undefined,
   parameters: ToolParameters,
-  fields?: URLSearchParams,
+  posted?: URLSearchParams,
 ): ParametersForm {
-  const isJson = fields ? fields.get('form') === 'json' : schema !== undefined && isTooLarge(parameters);
-  const controls = schema && !isJson ? buildControls(schema, parameters, fields) : undefined;
-  if (controls && (fields || postedBytes(controls) <= MAX_BODY_BYTES - RESERVED_BYTES)) {
-    return { kind: 'fields', controls };
-  }
-  return { kind: 'json', text: withPlainBreaks(fields?.get(JSON_FIELD) ?? '') };
+  const controls = schema && !isTooLarge(parameters) ? buildControls(schema, parameters) : undefined;
+  const isJson = !controls || postedBytes(controls) > MAX_BODY_BYTES - RESERVED_BYTES;
+  if (!posted) return isJson ? { kind: 'json', text: '' } : { kind: 'fields', controls };
+  if (posted.get('form') !== (isJson ? 'json' : 'fields')) return { kind: 'kept', posted, problem: OTHER_FORM };
+  if (isJson || !schema) return { kind: 'json', text: withPlainBreaks(posted.get(JSON_FIELD) ?? '') };
+  return postedFields(schema, parameters, posted);
+}
+
+/** The controls after the action that was posted; if they are too many, as they were before it. */
+function postedFields(schema: StoredSchema, parameters: ToolParameters, posted: URLSearchParams): ParametersForm {
+  const asked = buildControls(schema, parameters, applyAction(posted, posted.get('action') ?? ''));
+  if (asked) return { kind: 'fields', controls: asked };
+  const controls = buildControls(schema, parameters, withoutSwitches(posted));
+  return controls ? { kind: 'fields', controls, problem: TOO_MUCH } : { kind: 'kept', posted, problem: OTHER_FORM };
 }
 
 /** Whether a form is not worth building. */
@@ -66,6 +89,7 @@ export function readChanges(
   parameters: ToolParameters,
 ): { readonly changes: ToolParameters } | { readonly problems: readonly FormProblem[] } {
   if (form.kind === 'json') return readJsonChanges(form.text, parameters);
+  if (form.kind === 'kept' || form.problem !== undefined) return { problems: problemsOfForm(form) };
   const problems = form.controls.flatMap(problemsOf);
   if (problems.length > 0) return { problems };
   return {
@@ -96,6 +120,11 @@ function changesOf(
   return Object.fromEntries(values.filter(([name, value]) => isChanged(name, value))) as ToolParameters;
 }
 
+/** Why the form is not the one that was asked for: nothing is decided with it. */
+export function problemsOfForm(form: ParametersForm): FormProblem[] {
+  return form.kind === 'json' || form.problem === undefined ? [] : [{ path: '', text: form.problem }];
+}
+
 function problemsOf(control: Control): FormProblem[] {
   const { problem, name, path } = control;
   const own = problem === undefined ? [] : [{ field: name, path: pathText(path), text: problem }];
@@ -121,6 +150,10 @@ const isWithin = (parameter: string, path: string): boolean =>
 
 /** The fields of the form, and the hidden one that says of which kind they are. `isOpen`: a person is changing them. */
 export function renderParametersForm(form: ParametersForm, problems: readonly FormProblem[], isOpen: boolean): Content {
+  if (form.kind === 'kept') {
+    const kept = [...form.posted].filter(([name]) => name === 'form' || name === JSON_FIELD || isParameterField(name));
+    return kept.map(([name, text]) => html`<input type="hidden" name="${name}" value="${text}">\n`);
+  }
   const kind = html`<input type="hidden" name="form" value="${form.kind}">`;
   if (form.kind === 'fields') {
     if (form.controls.length === 0) return kind;
