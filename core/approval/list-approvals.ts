@@ -73,18 +73,18 @@ export interface WaitingCount {
 
 const MAX_COUNT = 1_000;
 
-/** Counts the requests that wait, up to MAX_COUNT: a store has no cheaper way than to read their ids. */
-export async function countWaiting(service: ApprovalService): Promise<WaitingCount> {
+/** Counts the requests that wait, up to `max`: a store has no cheaper way than to read their ids. */
+export async function countWaiting(service: ApprovalService, max = MAX_COUNT): Promise<WaitingCount> {
   await service.clock.readNow();
   let waiting = 0;
   for await (const { record } of allRows(service.rows, 'byStatus', {
     equals: { status: 'waiting' },
     columns: ['requestId', 'status', 'expiresAt'],
-    limit: MAX_COUNT,
+    limit: max,
   })) {
     if (service.isDue(record)) continue;
     waiting += 1;
-    if (waiting === MAX_COUNT) return { waiting, atLeast: true };
+    if (waiting === max) return { waiting, atLeast: true };
   }
   return { waiting };
 }

@@ -35,6 +35,7 @@ import { LIVE_HEADERS } from './live.ts';
 
 const ROUTE = /\/inbox(?:\/([^/]+))?\/?$/;
 const PAGE_SIZE = 20;
+const MAX_COUNT = 100;
 
 export const isInboxRoute = ({ url }: Request): boolean => ROUTE.test(new URL(url).pathname);
 
@@ -107,7 +108,7 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
       ...(mine && { decidableBy: frame.visitor.principal }),
       ...(cursor !== undefined && { cursor }),
     }).catch(refuseQuery),
-    countWaiting(approvals),
+    countWaiting(approvals, MAX_COUNT),
   ]);
   return listPage({
     ...frame,

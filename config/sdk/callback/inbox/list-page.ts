@@ -21,7 +21,7 @@ export interface ListFilter {
 interface ListContext extends InboxFrame {
   readonly filter: ListFilter;
   readonly page: InboxPage;
-  /** How many wait, such as `1000+`. */
+  /** How many wait, such as `100+`. */
   readonly waiting: string;
   readonly isFirst: boolean;
   readonly now: Date;
