@@ -2,10 +2,10 @@ import * as assert from 'node:assert/strict';
 import { parametersForm, renderParametersForm } from '../config/sdk/callback/form/parameters-form.ts';
 import { html } from '../config/sdk/callback/html.ts';
 import type { StoredSchema } from '../core/tool/json-schema.ts';
+import { CALL, statusOf, withPage } from './kit/decision-page.ts';
 import { HtmlForm } from './kit/html-form.ts';
 import { FormUnderTest } from './kit/parameters-form.ts';
 import { test } from './kit/test.ts';
-import { CALL, statusOf, withPage } from './suites/decision-page.ts';
 
 const integer = { type: 'integer' };
 const integers = (count: number) => Array.from({ length: count }, (_, index) => index);

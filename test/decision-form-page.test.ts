@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
+import { CALL, statusOf, withPage } from './kit/decision-page.ts';
 import { attribute, HtmlForm, textOf } from './kit/html-form.ts';
 import { test } from './kit/test.ts';
-import { CALL, statusOf, withPage } from './suites/decision-page.ts';
 
 /** The text of the page that each of these elements has. */
 const textsOf = (page: HtmlForm, tagName: string) =>

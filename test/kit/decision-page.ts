@@ -1,8 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { approvalHandler } from '../../config/sdk/index.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
-import { HtmlForm } from '../kit/html-form.ts';
-import { callbackUrlOf, type GateUnderTest, withGate } from './gate-client.ts';
+import { callbackUrlOf, type GateUnderTest, withGate } from '../suites/gate-client.ts';
+import { HtmlForm } from './html-form.ts';
 
 const ORDER = {
   type: 'object',
