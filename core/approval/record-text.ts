@@ -33,7 +33,7 @@ export function timeLeft({ timeout }: ApprovalRequest, now: Date): string {
     [1, 's'],
   ];
   const first = units.findIndex(([size]) => seconds >= size);
-  if (first < 0) return 'expires now';
+  if (first < 0) return 'expired';
   let rest = seconds;
   const parts = units.slice(first, first + 2).flatMap(([size, name]) => {
     const count = Math.floor(rest / size);

@@ -7,6 +7,10 @@ import type { InboxFrame } from './frame.ts';
 /*
  * What keeps an open page current: it counts down by the server's clock, loads the page again when an event says that
  * something has changed, and takes over the parts marked with `data-live`. Everything works without it.
+ *
+ * Browsers open six connections to an origin over HTTP/1.1, and a stream is one: only a page that is visible has one, and
+ * gives it back when a form is sent. A list in which the person points at something or has the focus stays until asked.
+ * No event says that an approved call has run, so its page looks for a minute.
  */
 
 const SCRIPT = `(() => {
@@ -14,8 +18,13 @@ const SCRIPT = `(() => {
   const live = document.querySelector('[data-events]');
   if (!live || !main) return;
   const ahead = Number(live.dataset.now) - Date.now();
-  const say = (text) => { live.textContent = text; };
-  const close = () => { for (const form of document.querySelectorAll('[data-form]')) form.remove(); };
+  const [said, outage, show] = ['span', 'span', 'button'].map((name) => document.createElement(name));
+  live.append(said, outage);
+  show.type = 'button';
+  show.textContent = 'The list has changed: show';
+  const say = (text) => { said.textContent = text; };
+  let isClosed = false;
+  const close = () => { isClosed = true; for (const form of document.querySelectorAll('[data-form]')) form.remove(); };
   const UNITS = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
   const left = (seconds) => {
     const first = UNITS.findIndex(([size]) => seconds >= size);
@@ -29,43 +38,143 @@ const SCRIPT = `(() => {
   const tick = () => {
     for (const time of document.querySelectorAll('time[data-left]')) {
       const seconds = Math.floor((Date.parse(time.dateTime) - Date.now() - ahead) / 1000);
-      if (seconds >= 1) { time.textContent = left(seconds); continue; }
-      if (time.textContent === 'expired') continue;
-      time.textContent = 'expired';
-      if (!live.dataset.request) continue;
+      time.textContent = seconds >= 1 ? left(seconds) : 'expired';
+      if (seconds >= 1 || !live.dataset.request || isClosed) continue;
       close();
       say('The request has expired. Nothing was decided here.');
     }
   };
   setInterval(tick, 1000);
-  let timer;
-  const refresh = async () => {
-    timer = undefined;
-    const response = await fetch(location.href, { redirect: 'error' }).catch(() => undefined);
-    if (!response) return;
-    if (response.status === 401 || response.status === 403) { events.close(); say('You are signed out.'); close(); return; }
-    if (!response.ok) return;
+
+  const shapeOf = (part) => {
+    const copy = part.cloneNode(true);
+    for (const time of copy.querySelectorAll('time[data-left]')) time.textContent = '';
+    return copy.innerHTML;
+  };
+  const focusOn = (part) => { part.tabIndex = -1; part.focus({ preventScroll: true }); };
+  const take = (part, fresh) => {
+    const active = document.activeElement;
+    const href = active.getAttribute('href');
+    const same = active.id ? '#' + CSS.escape(active.id) : href && '[href="' + CSS.escape(href) + '"]';
+    const isInside = part.contains(active);
+    const taken = document.importNode(fresh, true);
+    part.replaceWith(taken);
+    if (part === active) focusOn(taken);
+    else if (isInside && same) taken.querySelector(same)?.focus({ preventScroll: true });
+    return taken;
+  };
+  let pending;
+  const isUsed = (list) => {
+    const active = document.activeElement;
+    return list.matches(':hover') || show.matches(':hover') || active === show || (active !== list && list.contains(active));
+  };
+  const update = (part, fresh) => {
+    const hasChanged = shapeOf(part) !== shapeOf(fresh);
+    const isList = part.dataset.live === 'list';
+    if (isList && isUsed(part)) {
+      pending = fresh;
+      if (hasChanged && !show.isConnected) live.append(show);
+      return;
+    }
+    if (hasChanged) take(part, fresh);
+    if (isList) show.remove();
+  };
+  show.addEventListener('click', () => {
+    show.remove();
+    focusOn(take(document.querySelector('[data-live="list"]'), pending));
+    tick();
+  });
+
+  const load = async () => {
+    const response = await fetch(location.href, { redirect: 'error', signal: AbortSignal.timeout(20000) });
+    if (!response.ok) return response.status;
     const next = new DOMParser().parseFromString(await response.text(), 'text/html');
+    const state = next.querySelector('[data-events]');
+    if (!state) return 0;
     document.title = next.title;
     for (const part of document.querySelectorAll('[data-live]')) {
       const fresh = next.querySelector('[data-live="' + part.dataset.live + '"]');
-      if (fresh && fresh.innerHTML !== part.innerHTML) part.replaceWith(document.importNode(fresh, true));
+      if (fresh) update(part, fresh);
     }
-    const state = next.querySelector('[data-events]');
-    if (state && live.dataset.request && live.dataset.status === 'waiting' && state.dataset.status !== 'waiting') {
+    live.toggleAttribute('data-open', state.hasAttribute('data-open'));
+    if (live.dataset.request && live.dataset.status === 'waiting' && state.dataset.status !== 'waiting') {
       live.dataset.status = state.dataset.status;
       close();
       say('The request is ' + state.dataset.status + '.');
     }
     tick();
+    return response.status;
   };
-  const events = new EventSource(live.dataset.events);
+
+  let events, timer, openUntil;
+  let last = -Infinity;
+  let failures = 0;
+  let isBusy = false;
+  let isSignedOut = false;
+  const later = (delay) => {
+    if (!document.hidden && !isSignedOut) timer ??= setTimeout(refresh, Math.max(delay, last + 2000 - performance.now()));
+  };
+  const disconnect = () => {
+    events?.close();
+    events = undefined;
+    clearTimeout(timer);
+    timer = undefined;
+  };
+  const notLive = () => { outage.textContent = ' This page does not update at the moment. It tries again.'; };
+  const fail = () => {
+    notLive();
+    later(Math.min(60000, 2000 * 2 ** failures++ * (1 + Math.random() / 2)));
+  };
+  const recover = () => { failures = 0; outage.textContent = ''; };
+  const watchRun = () => {
+    if (!live.hasAttribute('data-open')) return;
+    openUntil ??= performance.now() + 60000;
+    if (performance.now() < openUntil) later(2000);
+  };
+  const refresh = async () => {
+    timer = undefined;
+    if (isSignedOut) return;
+    if (isBusy) return later(1000);
+    isBusy = true;
+    last = performance.now();
+    const status = await load().catch(() => 0);
+    isBusy = false;
+    if (status === 401 || status === 403) {
+      isSignedOut = true;
+      disconnect();
+      close();
+      show.remove();
+      outage.textContent = '';
+      return say('You are signed out.');
+    }
+    if (status !== 200) return fail();
+    if (events?.readyState === 1) recover();
+    if (!events && !timer && !document.hidden) connect();
+    watchRun();
+  };
   const changed = (event) => {
     const { requestId } = JSON.parse(event.data);
     if (live.dataset.request && requestId && requestId !== live.dataset.request) return;
-    timer ??= setTimeout(refresh, 200 + Math.random() * 600);
+    later(100 + Math.random() * 300);
   };
-  for (const type of ['created', 'voted', 'decided', 'expired', 'sync']) events.addEventListener(type, changed);
+  const connect = () => {
+    const source = new EventSource(live.dataset.events);
+    let errors = 0;
+    events = source;
+    source.addEventListener('open', () => { errors = 0; recover(); });
+    source.addEventListener('error', () => {
+      if (source !== events) return;
+      if (source.readyState === 2) { events = undefined; fail(); }
+      else if (++errors > 1) notLive();
+    });
+    for (const type of ['created', 'voted', 'decided', 'expired', 'sync']) source.addEventListener(type, changed);
+  };
+  document.addEventListener('visibilitychange', () => { if (document.hidden) disconnect(); else later(0); });
+  addEventListener('pagehide', disconnect);
+  addEventListener('pageshow', (event) => { if (event.persisted) later(0); });
+  document.addEventListener('submit', () => { disconnect(); timer = setTimeout(refresh, 10000); });
+  if (!document.hidden) connect();
+  watchRun();
   tick();
 })();`;
 
@@ -79,13 +188,18 @@ interface LivePage extends InboxFrame {
   /** By the store's clock. */
   readonly now: Date;
   /** The request of the page. */
-  readonly request?: Pick<ApprovalRecord, 'requestId' | 'status'>;
+  readonly request?: Pick<ApprovalRecord, 'requestId' | 'status' | 'run'>;
 }
 
 /** Makes a page live. What it announces is read out. */
 export function liveScript({ inboxUrl, now, request }: LivePage): Html {
   const script: Html = { markup: SCRIPT };
-  const about = request && html` data-request="${request.requestId}" data-status="${request.status}"`;
+  const about =
+    request &&
+    html` data-request="${request.requestId}" data-status="${request.status}"${mayStillRun(request) && html` data-open`}`;
   return html`<p role="status" aria-live="polite" data-events="${inboxUrl}/events" data-now="${now.getTime()}"${about}></p>
 <script>${script}</script>`;
 }
+
+const mayStillRun = ({ status, run }: Pick<ApprovalRecord, 'status' | 'run'>): boolean =>
+  status === 'approved' && (run === 'none' || run === 'claimed');
