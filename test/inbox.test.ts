@@ -64,7 +64,10 @@ test('a person signs in with a token, sees what waits, reads a request, approves
     assert.equal(browser.page.status, 422);
     assert.match(browser.page.text, /aria-invalid/);
     await send(form().fill('p.1', '2').press('Approve'));
-    assert.match(browser.page.text, /<h1>Approve with changes: refund · payouts<\/h1>[\s\S]*Nothing was decided yet/);
+    assert.match(
+      browser.page.text,
+      /<h1>Approve with changes: refund · payouts<\/h1>[\s\S]*>Waiting, [\s\S]*Nothing was decided yet[\s\S]*Your reason: half of it/,
+    );
     await send(form().press('Back to the form'));
     await send(form().press('Approve'));
     await send(form().press('Approve with these changes'));

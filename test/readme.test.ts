@@ -62,10 +62,12 @@ async function project(name: string): Promise<string> {
 function run(cwd: string, command: string, answer = ''): Promise<string> {
   const env = { ...process.env, PATH: `${join(cwd, 'node_modules', '.bin')}${delimiter}${process.env.PATH}` };
   return new Promise((settle, reject) => {
-    execFile('sh', ['-c', command], { cwd, env }, (error, stdout, stderr) => {
+    const child = execFile('sh', ['-c', command], { cwd, env }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${command}: ${error.code}\n${stdout}${stderr}`));
       else settle(stdout);
-    }).stdin?.end(answer);
+    });
+    // A command that reads nothing may have ended before.
+    child.stdin?.on('error', () => undefined).end(answer);
   });
 }
 

@@ -64,7 +64,8 @@ export async function svc(
     env: cleanEnv(env),
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
-  child.stdin?.end(stdin);
+  // A command that reads nothing may have ended before.
+  child.stdin?.on('error', () => undefined).end(stdin);
   const result = await collectOutput(child).ended;
   if (script === undefined && args.includes('--json')) {
     const { assertDocumentedOutput } = await import('./json-output.ts');

@@ -10,7 +10,6 @@ import { approvalDetails } from '../../approval-details.ts';
 import { answerForm, type FormView, renderConfirmation, renderDecisionForm } from '../decision-form.ts';
 import { renderSummary } from '../form/render.ts';
 import { html } from '../html.ts';
-import { PAGE_HEADERS } from '../layout.ts';
 import { questionOf } from '../page.ts';
 import { htmlResponse, httpErrorOf, redirectResponse } from '../response.ts';
 import { tokenClaims } from '../token.ts';
@@ -121,8 +120,9 @@ export async function answerRequest(
     const { product, env } = context;
     const request = await approvalDetails(context.approvals, requestId);
     const question = html`<p class="question">${questionOf({ request, product, env })} with these changes?</p>`;
-    const page = confirmationPage(frame, request, renderConfirmation(answer, question));
-    return htmlResponse(200, page, PAGE_HEADERS);
+    const shown = { ...frame, request, now: new Date(await context.approvals.clock.now()) };
+    const reason = fields.get('reason')?.trim() ?? '';
+    return htmlResponse(200, confirmationPage(shown, renderConfirmation(answer, question), reason), LIVE_HEADERS);
   } catch (error) {
     if (!isDecisionRefusal(error)) throw error;
     const current = (await context.approvals.getExpiringIfDue(requestId)) ?? row;

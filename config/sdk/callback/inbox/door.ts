@@ -10,7 +10,7 @@ import { doorPage, refusedPage } from './door-page.ts';
 export interface Visitor {
   readonly principal: Principal;
   readonly decider: SignalOptions;
-  /** Absent if somebody else has signed them in. */
+  /** False if somebody else has signed them in, such as a proxy. */
   readonly canSignOut: boolean;
   /** Whether they are still let in. */
   isAllowed(): Promise<boolean>;

@@ -14,9 +14,14 @@ import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 import { liveScript } from './live.ts';
 
-interface RequestPage extends InboxFrame {
+interface ShownRequest extends InboxFrame {
   readonly request: ApprovalDetails;
-  /** Other calls of the execution, oldest first. */
+  /** By the store's clock. */
+  readonly now: Date;
+}
+
+interface RequestPage extends ShownRequest {
+  /** Other calls of the execution, newest first. */
   readonly others: readonly ApprovalRecord[];
   /** Where sensitive parameters are masked. */
   readonly isMasked: boolean;
@@ -28,7 +33,6 @@ interface RequestPage extends InboxFrame {
   readonly summary?: Content;
   /** Why something was not done. */
   readonly problem?: string | undefined;
-  readonly now: Date;
 }
 
 export function requestPage(context: RequestPage): string {
@@ -45,14 +49,17 @@ ${parameters('Parameters', request.parameters)}<div data-form>${isMasked && mask
 }
 
 /** The changes of a reviewer with their form, before the decision. */
-export function confirmationPage(frame: InboxFrame, request: ApprovalDetails, form: Html): string {
-  const body = html`<p>Nothing was decided yet.</p>\n${form}`;
-  return page(`Approve with changes: ${titleOf(request)}`, body, { bar: inboxBar(frame) });
+export function confirmationPage(context: ShownRequest, form: Html, reason: string): string {
+  const body = html`<div data-live="state">${standing(context)}</div>
+${liveScript(context)}
+<div data-form><p>Nothing was decided yet.</p>
+${form}${reason !== '' && html`<p class="muted">Your reason: ${displayText(reason)}</p>`}</div>`;
+  return page(`Approve with changes: ${titleOf(context.request)}`, body, { bar: inboxBar(context) });
 }
 
 const titleOf = ({ tool, agentTag }: ApprovalDetails): string => `${displayText(tool)} · ${displayText(agentTag)}`;
 
-function standing({ request, now }: RequestPage): Html {
+function standing({ request, now }: ShownRequest): Html {
   const { status, timeout, unattendedSince } = request;
   const unattended: Content = unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
   const state =
@@ -79,7 +86,7 @@ function facts(request: ApprovalDetails): Html {
     ['Reason', reason],
     ['Tool', tool],
     ['Agent', agentTag],
-    ['Requested for', requester],
+    ['Requested by', requester],
     ['Model', model],
     ['Requested at', timestamp],
     ['Expires at', timeout],
