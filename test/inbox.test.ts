@@ -1,52 +1,11 @@
 import * as assert from 'node:assert/strict';
-import type { ApprovalsConfig } from '../config/define.ts';
 import { HtmlForm } from './kit/html-form.ts';
-import { Browser } from './kit/oidc.ts';
+import { approve, INBOX, withInbox } from './kit/inbox.ts';
+import type { Browser } from './kit/oidc.ts';
 import { ORIGIN, withSignIn } from './kit/sign-in.ts';
 import { test } from './kit/test.ts';
-import { type GateUnderTest, withGate } from './suites/gate-client.ts';
 
 // People in the inbox, with a browser without scripts that follows redirects and keeps cookies.
-
-const INBOX = `${ORIGIN}/svc/inbox`;
-const SERVER: ApprovalsConfig = {
-  roles: { deciders: ['group:finance', 'user:cy'], heads: ['group:heads'] },
-  server: { role: 'deciders' },
-};
-
-interface InboxFixture extends GateUnderTest {
-  readonly handler: (request: Request) => Promise<Response>;
-  newBrowser(): Browser;
-  tokenOf(id: string, ...groups: string[]): Promise<string>;
-  /** A browser with the list, signed in with a token. */
-  signedIn(id: string, ...groups: string[]): Promise<Browser>;
-}
-
-async function withInbox(
-  body: (inbox: InboxFixture) => Promise<void>,
-  approvals: ApprovalsConfig = SERVER,
-): Promise<void> {
-  await withGate({ approvals }, async (gate) => {
-    const handler = gate.svc.approvals.handler();
-    const newBrowser = () => new Browser({ [ORIGIN]: handler });
-    const tokenOf = async (id: string, ...groups: string[]) =>
-      (await gate.svc.people.createToken({ id, groups }, { validForMs: 60_000 })).token;
-    await body({
-      ...gate,
-      handler,
-      newBrowser,
-      tokenOf,
-      async signedIn(id, ...groups) {
-        const browser = newBrowser();
-        await browser.open(INBOX);
-        await browser.submit('name="token"', { token: await tokenOf(id, ...groups) });
-        return browser;
-      },
-    });
-  });
-}
-
-const approve = (browser: Browser, fields = {}) => browser.submit('name="view"', { action: 'approve', ...fields });
 
 test('a person signs in with a token, sees what waits, reads a request, approves it with a change, and signs out', () =>
   withInbox(async ({ signedIn, refund, svc, refunds }) => {
@@ -221,58 +180,6 @@ test('more than a page of requests is read page by page', () =>
     assert.deepEqual(shown(), first);
   }));
 
-test('by a rule, each person sees what waits for them and the votes of others', () =>
-  withInbox(
-    async ({ signedIn, refund }) => {
-      await refund({ orderId: '1', amount: 5 });
-      const ann = await signedIn('ann', 'finance');
-      await ann.open(`${INBOX}?mine=1`);
-      await ann.follow('refund');
-      await approve(ann);
-      assert.match(ann.page.text, /Waiting[\s\S]*approve by ann[\s\S]*missing: 1 of heads/);
-      await ann.open(`${INBOX}?mine=1`);
-      assert.match(ann.page.text, /No request matches the filter/);
-      const cy = await signedIn('cy');
-      await cy.follow('refund');
-      assert.match(cy.page.text, /You are not one of the people who decide this request/);
-      assert.doesNotMatch(cy.page.text, /name="view"/);
-      const di = await signedIn('di', 'finance', 'heads');
-      await di.open(`${INBOX}?mine=1`);
-      await di.follow('refund');
-      await approve(di);
-      assert.match(di.page.text, /approved by ann, di/);
-    },
-    {
-      ...SERVER,
-      rules: [{ approve: [{ role: 'finance' }, { role: 'heads' }] }],
-      roles: { ...SERVER.roles, finance: ['group:finance'] },
-    },
-  ));
-
-test('a decision that is refused keeps what was typed', () =>
-  withInbox(
-    async ({ signedIn, refund, svc }) => {
-      const { request } = await refund({ orderId: '1', amount: 5 });
-      const browser = await signedIn('ann', 'finance');
-      await browser.follow('refund');
-      const send = (form: URLSearchParams) => browser.submit('name="view"', Object.fromEntries(form));
-      await send(new HtmlForm(browser.page.text).fill('p.1', '3').press('Approve'));
-      await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
-      assert.equal(browser.page.status, 400);
-      assert.match(browser.page.text, /role="alert">[^<]*requires a reason/);
-      const again = new HtmlForm(browser.page.text);
-      assert.equal(again.value('p.1'), '3');
-      await send(again.fill('reason', 'half').press('Approve'));
-      await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
-      assert.equal((await svc.approvals.get(request.requestId)).status, 'approved');
-    },
-    {
-      ...SERVER,
-      rules: [{ approve: [{ role: 'finance' }], reason: 'always' }],
-      roles: { ...SERVER.roles, finance: ['group:finance'] },
-    },
-  ));
-
 test('a change of a sensitive parameter is named, and its value is shown to who asks, also after the decision', () =>
   withInbox(async ({ signedIn, refund, svc }) => {
     const { request } = await refund({ orderId: '1', amount: 5, card: '4242-secret' });
@@ -287,30 +194,6 @@ test('a change of a sensitive parameter is named, and its value is shown to who 
     await browser.submit('value="show"', { action: 'show' });
     assert.match(browser.page.text, /4242-secret[\s\S]*5353-secret/);
   }));
-
-test('a vote that became void waits for its person again', () =>
-  withInbox(
-    async ({ signedIn, refund }) => {
-      await refund({ orderId: '1', amount: 5 });
-      const ann = await signedIn('ann', 'finance');
-      await ann.follow('refund');
-      await approve(ann);
-      const bob = await signedIn('bob', 'finance');
-      await bob.follow('refund');
-      const send = (form: URLSearchParams) => bob.submit('name="view"', Object.fromEntries(form));
-      await send(new HtmlForm(bob.page.text).fill('p.1', '2').press('Approve'));
-      await send(new HtmlForm(bob.page.text).press('Approve with these changes'));
-      await ann.open(`${INBOX}?mine=1`);
-      assert.match(ann.page.text, /refund/);
-      await bob.open(`${INBOX}?mine=1`);
-      assert.doesNotMatch(bob.page.text, /refund/);
-    },
-    {
-      ...SERVER,
-      rules: [{ approve: [{ role: 'finance', count: 2 }] }],
-      roles: { ...SERVER.roles, finance: ['group:finance'] },
-    },
-  ));
 
 test('who comes back from the provider with the wrong state keeps nobody else from signing in', () =>
   withSignIn(

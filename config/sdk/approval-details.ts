@@ -2,7 +2,7 @@ import { type DeliveryAttempt, deliveriesOf } from '../../core/approval/audit.ts
 import { hasSensitiveParameters, toApprovalRecord } from '../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { type RevealOptions, recordReveal } from '../../core/approval/reveal.ts';
-import type { ApprovalService } from '../../core/approval/service.ts';
+import type { ApprovalService, RequestRow } from '../../core/approval/service.ts';
 import { SvcError } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import { shortDigest } from '../../core/tool/call-digest.ts';
@@ -19,16 +19,27 @@ export interface ApprovalDetails extends ApprovalRecord {
   readonly deliveries: readonly DeliveryAttempt[];
 }
 
+type DetailsOptions = { readonly reveal?: boolean } & RevealOptions;
+
 /** A request as `Approvals.get` returns it. Throws `approval_unknown` and, with `reveal`, `token_invalid`. */
 export async function approvalDetails(
   service: ApprovalService,
   requestId: string,
-  { reveal = false, ...reader }: { readonly reveal?: boolean } & RevealOptions = {},
+  options?: DetailsOptions,
 ): Promise<ApprovalDetails> {
   const found = await service.getExpiringIfDue(requestId);
-  const row = found && reveal ? await recordReveal(service, found, reader) : found;
-  if (!row) throw unknownRequestError(requestId);
-  const { body } = row.record;
+  if (!found) throw unknownRequestError(requestId);
+  return detailsOf(service, found, options);
+}
+
+/** The same of a request that was read. */
+export async function detailsOf(
+  service: ApprovalService,
+  found: RequestRow,
+  { reveal = false, ...reader }: DetailsOptions = {},
+): Promise<ApprovalDetails> {
+  const row = reveal ? await recordReveal(service, found, reader) : found;
+  const { requestId, body } = row.record;
   const definition = await service.getToolDefinition(body.toolDigest);
   const deliveries: DeliveryAttempt[] = [];
   for await (const delivery of deliveriesOf(service, requestId)) deliveries.push(delivery);

@@ -13,7 +13,7 @@ import { Callers } from './api/authenticate.ts';
 import { EventStreams } from './api/event-streams.ts';
 import { jsonDecision, parseForm, readDecisionBody, signalFor } from './decision-body.ts';
 import { answerForm } from './decision-form.ts';
-import { isForm, isHttpError, NOT_ALLOWED, NOT_FOUND, throttle, UNAUTHORIZED } from './http-errors.ts';
+import { isForm, NOT_ALLOWED, NOT_FOUND, throttle, toHttpError, UNAUTHORIZED } from './http-errors.ts';
 import { peopleDoor } from './inbox/door.ts';
 import { inboxHandler, isInboxPlace, isInboxRoute } from './inbox/handler.ts';
 import { PAGE_HEADERS } from './layout.ts';
@@ -28,9 +28,9 @@ import {
   summaryPage,
 } from './page.ts';
 import { isPeopleRoute, type PeopleApi, peopleApi } from './people-api.ts';
-import { type HttpError, htmlResponse, httpErrorOf, jsonResponse } from './response.ts';
+import { type HttpError, htmlResponse, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
-import { callbackUrl, requireCallbackKey, tokenClaims } from './token.ts';
+import { callbackUrl, requireCallbackKey, tokenClaims, withoutSlash } from './token.ts';
 
 export interface CallbackContext {
   readonly approvals: ApprovalService;
@@ -106,8 +106,6 @@ export function errorResponse(request: Request, error: unknown): Response {
   const wantsPage = request.method === 'GET' || request.method === 'HEAD' || isForm(request);
   return responseTo(toHttpError(error), wantsPage);
 }
-
-const toHttpError = (error: unknown): HttpError => (isHttpError(error) ? error : httpErrorOf(error));
 
 async function respond(
   context: CallbackContext,
@@ -208,7 +206,7 @@ export async function openCallback(
   const { callbackBase, server, roles, oidc: provider } = runtime.config.approvals ?? {};
   const members = server && roles?.[server.role];
   const api = members && { members, watcher, login: provider && commandLineLogin(provider) };
-  const base = callbackBase?.replace(/\/+$/, '');
+  const base = callbackBase === undefined ? undefined : withoutSlash(callbackBase);
   const sessions =
     base !== undefined && (oidc || members)
       ? new SignIn({ verify: service.verifyToken, oidc, product, env, base, key })

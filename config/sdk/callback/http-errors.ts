@@ -1,6 +1,6 @@
 import { describeError, isSvcError } from '../../../core/errors.ts';
 import { MAX_BODY_BYTES, type RateLimit } from './limits.ts';
-import type { HttpError } from './response.ts';
+import { type HttpError, httpErrorOf } from './response.ts';
 
 export const NOT_FOUND: HttpError = { status: 404, error: 'approval_unknown', message: 'The request does not exist.' };
 export const UNKNOWN_EXECUTION: HttpError = {
@@ -83,3 +83,6 @@ export function refuseQuery(error: unknown): never {
 export function isHttpError(thrown: unknown): thrown is HttpError {
   return typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error) && 'status' in thrown;
 }
+
+/** What is answered for anything that was thrown. */
+export const toHttpError = (thrown: unknown): HttpError => (isHttpError(thrown) ? thrown : httpErrorOf(thrown));

@@ -19,9 +19,12 @@ export function requireCallbackKey(what: string, { approvals }: Config): string 
   return key;
 }
 
+/** `approvals.callbackBase`, so that a path can follow. */
+export const withoutSlash = (base: string): string => base.replace(/\/+$/, '');
+
 /** Where a request is decided. */
 export function callbackUrl(base: string, requestId: string, token: string): string {
-  return `${base.replace(/\/+$/, '')}/approvals/${requestId}/respond?token=${token}`;
+  return `${withoutSlash(base)}/approvals/${requestId}/respond?token=${token}`;
 }
 
 export function tokenClaims(

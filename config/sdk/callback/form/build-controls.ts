@@ -1,7 +1,7 @@
 import { displayText } from '../../../../core/display/text.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { StoredSchema } from '../../../../core/tool/json-schema.ts';
-import { type Control, common, isSame, type Slot, type Source } from './control.ts';
+import { type Control, common, isSame, NULL, OUT, SET, type Slot, type Source } from './control.ts';
 import { choiceControl, jsonControl, numberControl, textControl } from './field-controls.ts';
 import { isPlainText } from './field-text.ts';
 import { type Field, fieldOf, type Property, parametersOf, type Variant } from './field-type.ts';
@@ -10,10 +10,6 @@ import { type Field, fieldOf, type Property, parametersOf, type Variant } from '
 export const MAX_PARTS = 1_000;
 /** Of what the schema says: it is repeated for each item of a list. What is typed is not counted, so it never makes a form too large. */
 const MAX_CHARACTERS = 1_000_000;
-/** The markers of a branch. A list has the ids of its items, and a union the index of its variant. */
-const OUT = 'out';
-const NULL = 'null';
-const SET = 'set';
 
 /** The controls of the parameters, or undefined if that is too much for a form. */
 export function buildControls(

@@ -10,6 +10,11 @@ import type { Field } from './field-type.ts';
  * removed. A field that was not posted, or was posted as its page had it, leaves its value as it is in the request.
  */
 
+/** What a field says of a value: whether it is there. A list has the ids of its items, and a union the index of its variant. */
+export const OUT = 'out';
+export const NULL = 'null';
+export const SET = 'set';
+
 export interface Common {
   /** Of the field, and its id in the page. */
   readonly name: string;

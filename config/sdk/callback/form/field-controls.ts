@@ -3,6 +3,9 @@ import {
   type Control,
   common,
   isSame,
+  NULL,
+  OUT,
+  SET,
   type Selection,
   type Slot,
   type Source,
@@ -20,10 +23,6 @@ import {
   withPlainBreaks,
 } from './field-text.ts';
 import type { Field, Option } from './field-type.ts';
-
-const OUT = 'out';
-const NULL = 'null';
-const SET = 'set';
 
 function result(reading: Reading): Pick<Common, 'value' | 'problem'> {
   return 'problem' in reading ? { value: undefined, problem: reading.problem } : reading;

@@ -6,7 +6,7 @@ import type { ApprovalService, RequestRow } from '../../../../core/approval/serv
 import { viewToken } from '../../../../core/approval/token.ts';
 import { describeError } from '../../../../core/errors.ts';
 import { shortDigest } from '../../../../core/tool/call-digest.ts';
-import { approvalDetails } from '../../approval-details.ts';
+import { detailsOf } from '../../approval-details.ts';
 import { answerForm, type FormView, renderConfirmation, renderDecisionForm } from '../decision-form.ts';
 import { renderSummary } from '../form/render.ts';
 import { html } from '../html.ts';
@@ -50,7 +50,7 @@ export async function showRequest(
   const { requestId, executionId } = row.record;
   const isMasked = !reveal && hasSensitiveParameters(row.record.body);
   const reader = { ...decider, from: FROM };
-  const request = await approvalDetails(approvals, requestId, { reveal, ...reader });
+  const request = await detailsOf(approvals, row, { reveal, ...reader });
   const { records } = await listApprovals(approvals, { executionId, newestFirst: true, limit: MAX_OTHERS });
   const isOpen = request.status === 'waiting';
   const canDecide = isOpen && (await mayDecide(approvals, principal))(row.record);
@@ -118,7 +118,7 @@ export async function answerRequest(
     }
     if (answer.kind !== 'confirm') return redirectResponse(`${frame.inboxUrl}/${requestId}`);
     const { product, env } = context;
-    const request = await approvalDetails(context.approvals, requestId);
+    const request = await detailsOf(context.approvals, row);
     const question = html`<p class="question">${questionOf({ request, product, env })} with these changes?</p>`;
     const shown = { ...frame, request, now: new Date(await context.approvals.clock.now()) };
     const reason = fields.get('reason')?.trim() ?? '';

@@ -8,13 +8,13 @@ import {
   invalidDecision,
   invalidQuery,
   isForm,
-  isHttpError,
   NOT_ALLOWED,
   NOT_FOUND,
   notAllowed,
   refuseQuery,
+  toHttpError,
 } from '../http-errors.ts';
-import { htmlResponse, httpErrorOf } from '../response.ts';
+import { htmlResponse } from '../response.ts';
 import { answerRequest, type RequestContext, showRequest } from './answer-request.ts';
 import type { Door, Visitor } from './door.ts';
 import { errorPage } from './door-page.ts';
@@ -68,8 +68,7 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     if (!row) throw NOT_FOUND;
     return fields ? answerRequest(context, frame, row, fields) : showRequest(context, frame, row);
   };
-  return (request) =>
-    answer(request).catch((error: unknown) => errorPage(isHttpError(error) ? error : httpErrorOf(error), inboxUrl));
+  return (request) => answer(request).catch((error: unknown) => errorPage(toHttpError(error), inboxUrl));
 }
 
 async function events(streams: EventStreams, request: Request, visitor: Visitor): Promise<Response> {

@@ -1,9 +1,10 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Config } from '../../../define.ts';
+import { withoutSlash } from '../token.ts';
 
 /** Where the inbox is; undefined without one. */
 export function inboxUrl({ approvals: { server, callbackBase } = {} }: Config): string | undefined {
-  return server && callbackBase !== undefined ? `${callbackBase.replace(/\/+$/, '')}/inbox` : undefined;
+  return server && callbackBase !== undefined ? `${withoutSlash(callbackBase)}/inbox` : undefined;
 }
 
 /** Throws `config_invalid` for a configuration without an inbox. */
