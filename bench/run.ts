@@ -19,6 +19,7 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
   large       a default for a million rows on the same three, with a migrator killed at a third [--rows=1000000]
   gate        the cost of an approval, compared with bare PostgreSQL
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
+  crowd       1,000 people with the inbox open while agents make requests [--people=1000] [--seconds=60]
   approvals   one gated call end to end, compared with other tools, and with faults [--rounds=200] [--waiting=5000]
 
   --quick        fewer rounds and less work, for a trial run on any machine; writes nothing
@@ -29,13 +30,14 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
 
 Example: npm run bench -- mysql --quick --only=drizzle,knex
 `;
-const SUBJECTS = ['postgresql', 'mysql', 'mariadb', 'engines', 'large', 'gate', 'pages', 'approvals'] as const;
+const SUBJECTS = ['postgresql', 'mysql', 'mariadb', 'engines', 'large', 'gate', 'pages', 'crowd', 'approvals'] as const;
 /** Separate scripts, run from source; they read the remaining arguments. */
 const SCRIPTS = {
   engines: () => import('./engines/run.ts'),
   large: () => import('./engines/large.ts'),
   gate: () => import('./approvals/gate.ts'),
   pages: () => import('./approvals/pages.ts'),
+  crowd: () => import('./approvals/crowd.ts'),
 };
 
 const isScript = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name);

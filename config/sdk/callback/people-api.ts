@@ -95,7 +95,7 @@ function answersOf({ approvals, product, env, callers, streams }: ServedStore): 
     },
     async events({ request, principal, token, query }) {
       listQuery(query, []);
-      return streams.open(request, principal, () => callers.isAllowed(token));
+      return streams.open(request, { principal, isAllowed: () => callers.isAllowed(token) });
     },
     async list({ query }) {
       return jsonResponse(200, await listApprovals(approvals, listQuery(query)).catch(refuseQuery));

@@ -6,7 +6,7 @@ import type { NumberedChange } from '../../approval-changes.ts';
 import type { ApprovalWatcher, ChangeSubscription } from '../../approval-watcher.ts';
 import { type HttpError, streamResponse } from '../response.ts';
 
-const MAX_STREAMS = 1_000;
+const MAX_STREAMS = 2_000;
 const MAX_PER_PERSON = 20;
 /** With more characters that a client has not read, its stream ends. */
 const MAX_UNREAD = 256 * 1024;
@@ -17,6 +17,8 @@ const KEEP_ALIVE_MS = 15_000;
 /** A person is verified again with every so many comments. */
 const VERIFY_EVERY = 3;
 const RETRY_MS = 3_000;
+/** A page that shows many requests is told of changes no more often than this. */
+const SIGNAL_MS = 1_000;
 const RETRY_AFTER = { 'retry-after': '5' };
 
 const TOO_MANY: HttpError = {
@@ -44,6 +46,18 @@ interface Source {
   readonly stopping?: AbortSignal | undefined;
 }
 
+interface StreamVisitor {
+  readonly principal: Principal;
+  /** Whether they are still let in. */
+  isAllowed(): Promise<boolean>;
+}
+
+/** What is written to a stream. */
+interface Writer {
+  begin(subscription: ChangeSubscription): void;
+  onChange(numbered: NumberedChange): void;
+}
+
 /** Server-sent events of the changes of requests. */
 export class EventStreams {
   readonly #source: Source;
@@ -55,17 +69,55 @@ export class EventStreams {
     this.#source = source;
   }
 
-  /** A stream for as long as `isAllowed` says so. Throws an `HttpError` and store errors. */
-  async open(request: Request, principal: Principal, isAllowed: () => Promise<boolean>): Promise<Response> {
+  /** A stream of all changes, for as long as `isAllowed` says so. Throws an `HttpError` and store errors. */
+  open(request: Request, visitor: StreamVisitor): Promise<Response> {
+    return this.#start(request, visitor, (stream) => ({
+      begin({ missed, lastId }) {
+        const replay = missed?.map(eventText).join('');
+        const isShort = replay !== undefined && replay.length <= MAX_REPLAY;
+        stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {}\n\n`);
+      },
+      onChange: (numbered) => stream.write(eventText(numbered)),
+    }));
+  }
+
+  /** As `open`, for a page: it only says that a request has changed; without an id, that some have, once a second. */
+  openPage(request: Request, visitor: StreamVisitor, requestId?: string): Promise<Response> {
+    const isShown = ({ change }: NumberedChange) => requestId === undefined || change.requestId === requestId;
+    return this.#start(request, visitor, (stream) => {
+      let last = '';
+      const signal = () => stream.write(`id: ${last}\nevent: changed\ndata: {}\n\n`);
+      const throttled = requestId === undefined ? atMostEvery(SIGNAL_MS, signal) : { call: signal, stop() {} };
+      stream.onEnd(throttled.stop);
+      return {
+        begin({ missed, lastId }) {
+          last = lastId;
+          if (!missed || missed.some(isShown)) throttled.call();
+        },
+        onChange(numbered) {
+          if (!isShown(numbered)) return;
+          last = numbered.id;
+          throttled.call();
+        },
+      };
+    });
+  }
+
+  async #start(
+    request: Request,
+    { principal, isAllowed }: StreamVisitor,
+    writerOf: (stream: EventStream) => Writer,
+  ): Promise<Response> {
     const { approvals, watcher, stopping } = this.#source;
     const ends = [approvals.closing, ...(stopping ? [stopping] : [])];
     if (ends.some(({ aborted }) => aborted)) throw STOPPING;
     const release = this.#reserve(personKey(principal));
     const stream = new EventStream(release);
+    const writer = writerOf(stream);
     let subscription: ChangeSubscription;
     try {
       const lastId = request.headers.get('last-event-id') ?? undefined;
-      subscription = await watcher.subscribe((numbered) => stream.write(eventText(numbered)), lastId);
+      subscription = await watcher.subscribe(writer.onChange, lastId);
     } catch (error) {
       release();
       throw error;
@@ -74,10 +126,7 @@ export class EventStreams {
     for (const signal of ends) stream.onEnd(onAbort(signal, () => stream.end()));
     stream.onEnd(onAbort(request.signal, () => stream.close()));
     stream.write(`retry: ${RETRY_MS}\n\n`);
-    const { missed, lastId } = subscription;
-    const replay = missed?.map(eventText).join('');
-    const isShort = replay !== undefined && replay.length <= MAX_REPLAY;
-    stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {}\n\n`);
+    writer.begin(subscription);
     keepAlive(stream, isAllowed);
     if (request.signal.aborted) stream.close();
     if (ends.some(({ aborted }) => aborted)) stream.end();
@@ -114,6 +163,23 @@ function keepAlive(stream: EventStream, isAllowed: () => Promise<boolean>): void
   }, KEEP_ALIVE_MS);
   timer.unref();
   stream.onEnd(() => clearInterval(timer));
+}
+
+/** Acts at the first call, and then at most once in `ms`, after the last call too. */
+function atMostEvery(ms: number, act: () => void): { call(): void; stop(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let isAgain = false;
+  const call = () => {
+    isAgain = timer !== undefined;
+    if (isAgain) return;
+    act();
+    timer = setTimeout(() => {
+      timer = undefined;
+      if (isAgain) call();
+    }, ms);
+    timer.unref();
+  };
+  return { call, stop: () => clearTimeout(timer) };
 }
 
 function eventText({ id, change }: NumberedChange): string {

@@ -19,8 +19,9 @@ import { answerRequest, type RequestContext, showRequest } from './answer-reques
 import type { Door, Visitor } from './door.ts';
 import { errorPage } from './door-page.ts';
 import type { InboxFrame } from './frame.ts';
-import { type ListFilter, listPage } from './list-page.ts';
-import { LIVE_HEADERS } from './live.ts';
+import { type ListFilter, listPage, type ShownList, showList } from './list-page.ts';
+import { LIST_AGE_MS, LIVE_HEADERS } from './live.ts';
+import { RecentReads } from './recent-reads.ts';
 
 /*
  * Pages for the people whom a door lets in; they need no scripts:
@@ -48,6 +49,7 @@ export interface InboxContext extends RequestContext {
 /** The inbox. */
 export function inboxHandler(context: InboxContext, door: Door): (request: Request) => Promise<Response> {
   const inboxUrl = `${context.base}/inbox`;
+  const lists = new RecentReads<ShownList>(LIST_AGE_MS);
   const answer = async (request: Request): Promise<Response> => {
     const { pathname, searchParams } = new URL(request.url);
     const requestId = ROUTE.exec(pathname)?.[1];
@@ -58,22 +60,36 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     const fields = isPost ? await ownForm(request, context.base) : undefined;
     const visitor = await door.enter(request, placeOf(requestId, searchParams), fields);
     if (visitor instanceof Response) return visitor;
-    if (isEvents) return events(context.streams, request, visitor);
+    if (isEvents) return events(context.streams, request, visitor, searchParams);
     const frame: InboxFrame = { ...context, visitor, inboxUrl };
     if (requestId === undefined) {
       if (fields) throw NOT_ALLOWED;
-      return htmlResponse(200, await list(context, frame, searchParams), LIVE_HEADERS);
+      const shown = await lists.read(listKey(searchParams, visitor), () => list(context, frame, searchParams));
+      return htmlResponse(200, listPage(frame, shown), LIVE_HEADERS);
     }
     const row = await context.approvals.getExpiringIfDue(requestId);
     if (!row) throw NOT_FOUND;
-    return fields ? answerRequest(context, frame, row, fields) : showRequest(context, frame, row);
+    if (!fields) return showRequest(context, frame, row);
+    return answerRequest(context, frame, row, fields).finally(() => lists.clear());
   };
   return (request) => answer(request).catch((error: unknown) => errorPage(toHttpError(error), inboxUrl));
 }
 
-async function events(streams: EventStreams, request: Request, visitor: Visitor): Promise<Response> {
+async function events(
+  streams: EventStreams,
+  request: Request,
+  visitor: Visitor,
+  query: URLSearchParams,
+): Promise<Response> {
   if (request.method !== 'GET') throw notAllowed('GET');
-  return streams.open(request, visitor.principal, () => visitor.isAllowed());
+  const about = query.get('request') ?? undefined;
+  if (about !== undefined && !isRequestId(about)) throw invalidQuery('The id of the request is not one.');
+  return streams.openPage(request, visitor, about);
+}
+
+/** Everybody sees the same list, unless it is of what a person may decide. */
+function listKey(query: URLSearchParams, { principal }: Visitor): string {
+  return query.has('mine') ? `${query} ${JSON.stringify(principal)}` : `${query}`;
 }
 
 /** The fields of a form of the inbox itself. Throws an `HttpError`. */
@@ -93,7 +109,7 @@ function placeOf(requestId: string | undefined, query: URLSearchParams): string 
   return `/inbox${requestId === undefined ? '' : `/${requestId}`}${kept.size === 0 ? '' : `?${kept}`}`;
 }
 
-async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSearchParams): Promise<string> {
+async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSearchParams): Promise<ShownList> {
   const filter = filterOf(query);
   const { status, agent, tool, text, mine } = filter;
   const cursor = query.get('cursor') ?? undefined;
@@ -109,7 +125,7 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
     }).catch(refuseQuery),
     countWaiting(approvals, MAX_COUNT),
   ]);
-  return listPage({
+  return showList({
     ...frame,
     filter,
     page,

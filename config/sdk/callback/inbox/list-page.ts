@@ -18,7 +18,14 @@ export interface ListFilter {
   readonly mine: boolean;
 }
 
-interface ListContext extends InboxFrame {
+/** A list as everybody sees it. */
+export interface ShownList {
+  readonly heading: string;
+  readonly windowTitle: string;
+  readonly body: Html;
+}
+
+interface ListContext extends Omit<InboxFrame, 'visitor'> {
   readonly filter: ListFilter;
   readonly page: InboxPage;
   /** How many wait, such as `100+`. */
@@ -30,24 +37,25 @@ interface ListContext extends InboxFrame {
 const MAX_TAG = 60;
 const MAX_TEXT = 200;
 
-export function listPage(context: ListContext): string {
+export function showList(context: ListContext): ShownList {
   const { filter, waiting, product, env, isFirst } = context;
   const { records, cursor } = context.page;
   const heading = filter.status === 'waiting' ? 'Waiting for a decision' : HEADINGS[filter.status];
-  return page(
+  return {
     heading,
-    html`${statusLinks(context)}${filterForm(context)}
+    windowTitle: `(${waiting}) ${heading} · ${displayText(product)} (${displayText(env)})`,
+    body: html`${statusLinks(context)}${filterForm(context)}
 <div data-live="list">
 ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
 <nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>
 </div>
 ${liveScript(context)}`,
-    {
-      bar: inboxBar(context),
-      isWide: true,
-      windowTitle: `(${waiting}) ${heading} · ${displayText(product)} (${displayText(env)})`,
-    },
-  );
+  };
+}
+
+/** The page of a list, for one visitor. */
+export function listPage(frame: InboxFrame, { heading, windowTitle, body }: ShownList): string {
+  return page(heading, body, { bar: inboxBar(frame), isWide: true, windowTitle });
 }
 
 const HEADINGS = { waiting: 'Waiting', approved: 'Approved', rejected: 'Rejected', cancelled: 'Cancelled' } as const;

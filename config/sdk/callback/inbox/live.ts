@@ -9,9 +9,12 @@ import type { InboxFrame } from './frame.ts';
  * something has changed, and takes over the parts marked with `data-live`. Everything works without it.
  *
  * Browsers open six connections to an origin over HTTP/1.1, and a stream is one: only a page that is visible has one, and
- * gives it back when a form is sent. A list in which the person points at something or has the focus stays until asked.
- * No event says that an approved call has run, so its page looks for a minute.
+ * gives it back when a form is sent. After an event a page waits for a random time, so that not all pages load at once. A
+ * list in which the person points at something or has the focus stays until asked. No event says that an approved call has run, so its page looks for a minute.
  */
+
+/** How old a list may be that a page loads. A page waits for longer after an event: so it sees what has changed. */
+export const LIST_AGE_MS = 100;
 
 const SCRIPT = `(() => {
   const main = document.querySelector('main');
@@ -112,7 +115,7 @@ const SCRIPT = `(() => {
   let isBusy = false;
   let isSignedOut = false;
   const later = (delay) => {
-    if (!document.hidden && !isSignedOut) timer ??= setTimeout(refresh, Math.max(delay, last + 2000 - performance.now()));
+    if (!document.hidden && !isSignedOut) timer ??= setTimeout(refresh, Math.max(delay, last + 1000 - performance.now()));
   };
   const disconnect = () => {
     events?.close();
@@ -152,11 +155,7 @@ const SCRIPT = `(() => {
     if (!events && !timer && !document.hidden) connect();
     watchRun();
   };
-  const changed = (event) => {
-    const { requestId } = JSON.parse(event.data);
-    if (live.dataset.request && requestId && requestId !== live.dataset.request) return;
-    later(100 + Math.random() * 300);
-  };
+  const changed = () => later(${LIST_AGE_MS + 50} + Math.random() * (live.dataset.request ? 250 : 500));
   const connect = () => {
     const source = new EventSource(live.dataset.events);
     let errors = 0;
@@ -167,7 +166,7 @@ const SCRIPT = `(() => {
       if (source.readyState === 2) { events = undefined; fail(); }
       else if (++errors > 1) notLive();
     });
-    for (const type of ['created', 'voted', 'decided', 'expired', 'sync']) source.addEventListener(type, changed);
+    source.addEventListener('changed', changed);
   };
   document.addEventListener('visibilitychange', () => { if (document.hidden) disconnect(); else later(0); });
   addEventListener('pagehide', disconnect);
@@ -184,7 +183,7 @@ export const LIVE_HEADERS = {
   'content-security-policy': `${PAGE_HEADERS['content-security-policy']}; script-src 'sha256-${createHash('sha256').update(SCRIPT).digest('base64')}'; connect-src 'self'`,
 };
 
-interface LivePage extends InboxFrame {
+interface LivePage extends Pick<InboxFrame, 'inboxUrl'> {
   /** By the store's clock. */
   readonly now: Date;
   /** The request of the page. */
@@ -197,7 +196,8 @@ export function liveScript({ inboxUrl, now, request }: LivePage): Html {
   const about =
     request &&
     html` data-request="${request.requestId}" data-status="${request.status}"${mayStillRun(request) && html` data-open`}`;
-  return html`<p role="status" aria-live="polite" data-events="${inboxUrl}/events" data-now="${now.getTime()}"${about}></p>
+  const events = `${inboxUrl}/events${request ? `?request=${request.requestId}` : ''}`;
+  return html`<p role="status" aria-live="polite" data-events="${events}" data-now="${now.getTime()}"${about}></p>
 <script>${script}</script>`;
 }
 
