@@ -61,7 +61,7 @@ class Person {
 
   constructor(url: string, token: string) {
     this.#url = url;
-    this.#headers = { authorization: `Bearer ${token}` };
+    this.#headers = { authorization: `Bearer ${token}`, 'x-refresh': '1' };
   }
 
   async open(): Promise<void> {

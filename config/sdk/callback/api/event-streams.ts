@@ -17,7 +17,7 @@ const KEEP_ALIVE_MS = 15_000;
 /** A person is verified again with every so many comments. */
 const VERIFY_EVERY = 3;
 const RETRY_MS = 3_000;
-/** A page that shows many requests is told of changes no more often than this. */
+/** A page that shows many requests is notified of changes no more often than this. */
 const SIGNAL_MS = 1_000;
 const RETRY_AFTER = { 'retry-after': '5' };
 

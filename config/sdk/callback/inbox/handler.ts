@@ -19,8 +19,8 @@ import { answerRequest, type RequestContext, showRequest } from './answer-reques
 import type { Door, Visitor } from './door.ts';
 import { errorPage } from './door-page.ts';
 import type { InboxFrame } from './frame.ts';
-import { type ListFilter, listPage, type ShownList, showList } from './list-page.ts';
-import { LIST_AGE_MS, LIVE_HEADERS } from './live.ts';
+import { type ListFilter, listPage, refreshedList, type ShownList, showList } from './list-page.ts';
+import { isRefresh, LIST_AGE_MS, LIVE_HEADERS } from './live.ts';
 import { RecentReads } from './recent-reads.ts';
 
 /*
@@ -65,7 +65,7 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     if (requestId === undefined) {
       if (fields) throw NOT_ALLOWED;
       const shown = await lists.read(listKey(searchParams, visitor), () => list(context, frame, searchParams));
-      return htmlResponse(200, listPage(frame, shown), LIVE_HEADERS);
+      return htmlResponse(200, isRefresh(request) ? refreshedList(shown) : listPage(frame, shown), LIVE_HEADERS);
     }
     const row = await context.approvals.getExpiringIfDue(requestId);
     if (!row) throw NOT_FOUND;

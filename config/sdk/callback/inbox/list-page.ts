@@ -7,7 +7,7 @@ import { displayText, shortenText } from '../../../../core/display/text.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
-import { liveScript } from './live.ts';
+import { LIVE_SCRIPT, liveState } from './live.ts';
 
 /** The fields of the filter, as a URL has them. */
 export interface ListFilter {
@@ -49,13 +49,18 @@ export function showList(context: ListContext): ShownList {
 ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
 <nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>
 </div>
-${liveScript(context)}`,
+${liveState(context)}`,
   };
 }
 
 /** The page of a list, for one visitor. */
 export function listPage(frame: InboxFrame, { heading, windowTitle, body }: ShownList): string {
-  return page(heading, body, { bar: inboxBar(frame), isWide: true, windowTitle });
+  return page(heading, html`${body}${LIVE_SCRIPT}`, { bar: inboxBar(frame), isWide: true, windowTitle });
+}
+
+/** What a script takes over into the page that is open. */
+export function refreshedList({ windowTitle, body }: ShownList): string {
+  return html`<!doctype html><title>${windowTitle}</title>${body}`.markup;
 }
 
 const HEADINGS = { waiting: 'Waiting', approved: 'Approved', rejected: 'Rejected', cancelled: 'Cancelled' } as const;

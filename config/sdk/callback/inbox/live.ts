@@ -15,6 +15,7 @@ import type { InboxFrame } from './frame.ts';
 
 /** How old a list may be that a page loads. A page waits for longer after an event: so it sees what has changed. */
 export const LIST_AGE_MS = 100;
+const REFRESH = 'x-refresh';
 
 const SCRIPT = `(() => {
   const main = document.querySelector('main');
@@ -89,7 +90,7 @@ const SCRIPT = `(() => {
   });
 
   const load = async () => {
-    const response = await fetch(location.href, { redirect: 'error', signal: AbortSignal.timeout(20000) });
+    const response = await fetch(location.href, { headers: { '${REFRESH}': '1' }, redirect: 'error', signal: AbortSignal.timeout(20000) });
     if (!response.ok) return response.status;
     const next = new DOMParser().parseFromString(await response.text(), 'text/html');
     const state = next.querySelector('[data-events]');
@@ -190,15 +191,18 @@ interface LivePage extends Pick<InboxFrame, 'inboxUrl'> {
   readonly request?: Pick<ApprovalRecord, 'requestId' | 'status' | 'run'>;
 }
 
-/** Makes a page live. What it announces is read out. */
-export function liveScript({ inboxUrl, now, request }: LivePage): Html {
-  const script: Html = { markup: SCRIPT };
+export const LIVE_SCRIPT: Html = html`<script>${{ markup: SCRIPT }}</script>`;
+
+/** A script loads a page again for what has changed in it. */
+export const isRefresh = ({ headers }: Request): boolean => headers.get(REFRESH) !== null;
+
+/** Makes a page live, with `LIVE_SCRIPT` after it. What it announces is read out. */
+export function liveState({ inboxUrl, now, request }: LivePage): Html {
   const about =
     request &&
     html` data-request="${request.requestId}" data-status="${request.status}"${mayStillRun(request) && html` data-open`}`;
   const events = `${inboxUrl}/events${request ? `?request=${request.requestId}` : ''}`;
-  return html`<p role="status" aria-live="polite" data-events="${events}" data-now="${now.getTime()}"${about}></p>
-<script>${script}</script>`;
+  return html`<p role="status" aria-live="polite" data-events="${events}" data-now="${now.getTime()}"${about}></p>`;
 }
 
 const mayStillRun = ({ status, run }: Pick<ApprovalRecord, 'status' | 'run'>): boolean =>

@@ -12,7 +12,7 @@ import { diffJson, renderDiff } from '../form/diff.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
-import { liveScript } from './live.ts';
+import { LIVE_SCRIPT, liveState } from './live.ts';
 
 interface ShownRequest extends InboxFrame {
   readonly request: ApprovalDetails;
@@ -40,7 +40,7 @@ export function requestPage(context: RequestPage): string {
   return page(
     titleOf(request),
     html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context)}</div>
-${liveScript(context)}
+${liveState(context)}${LIVE_SCRIPT}
 ${facts(request)}
 ${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${override(request)}</p>`}</div>
 <div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>`,
@@ -51,7 +51,7 @@ ${parameters('Parameters', request.parameters)}<div data-form>${isMasked && mask
 /** The changes of a reviewer with their form, before the decision. */
 export function confirmationPage(context: ShownRequest, form: Html, reason: string): string {
   const body = html`<div data-live="state">${standing(context)}</div>
-${liveScript(context)}
+${liveState(context)}${LIVE_SCRIPT}
 <div data-form><p>Nothing was decided yet.</p>
 ${form}${reason !== '' && html`<p class="muted">Your reason: ${displayText(reason)}</p>`}</div>`;
   return page(`Approve with changes: ${titleOf(context.request)}`, body, { bar: inboxBar(context) });
