@@ -27,7 +27,7 @@ const READY_TTL_MS = 1_000;
 /** Enough for a body of 64 KiB over a slow line, too little for clients that only hold connections open. */
 const TIMEOUTS = { headersTimeout: 10_000, requestTimeout: 15_000, connectionsCheckingInterval: 1_000 };
 /** Twice as many as there may be event streams. */
-const MAX_CONNECTIONS = 2_000;
+const MAX_CONNECTIONS = 4_000;
 
 /** Starts the HTTP server. Throws `port_unavailable`. */
 export async function startServer({ host, port, handler, isReady }: ServerOptions): Promise<RunningServer> {
