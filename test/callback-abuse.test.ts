@@ -193,12 +193,12 @@ test(
 );
 
 test(
-  'more than 2,000 connections are not accepted, and the server responds once they are gone',
+  'more than 4,000 connections are not accepted, and the server responds once they are gone',
   () =>
     withServer({ handler: async () => new Response('ok') }, async (server) => {
       const sockets: Socket[] = [];
       let closed = 0;
-      for (let count = 0; count < 2_050; count++) {
+      for (let count = 0; count < 4_050; count++) {
         const socket = await sendPart(server, '');
         socket.once('close', () => {
           closed += 1;
