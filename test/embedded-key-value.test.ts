@@ -182,11 +182,15 @@ test('a file that cannot be opened is a failed connection, also if the dialect r
   }
 });
 
-test('an error is recognized by the message of its cause', () => {
+test('an error is recognized by its message or code, or by those of its cause', () => {
   const convert = errorConverter({ engine: 'File Store', messages: { database_in_use: /^is locked$/ } });
   const converted = convert(new Error('failed to open', { cause: new Error('is locked') }));
   assert.ok(isSvcError(converted));
   assert.deepEqual([converted.code, converted.why], ['database_in_use', 'failed to open: is locked']);
+  const denied = Object.assign(new Error('no'), { code: 'Security.Unauthorized' });
+  const byCode = errorConverter({ engine: 'File Store', messages: { authentication_failed: /^Security\./ } })(denied);
+  assert.ok(isSvcError(byCode));
+  assert.deepEqual([byCode.code, byCode.why], ['authentication_failed', 'no']);
   const circle = new Error('a circle');
   circle.cause = circle;
   const unknown = convert(circle);

@@ -3,7 +3,7 @@ import type { UpdateJob } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
 import { anyDefinition, type RecordDefinition } from '../core/records.ts';
 import { defineCollection } from '../core/schema/define.ts';
-import type { NamedFieldDefinition } from '../core/schema/operation.ts';
+import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../plugins/dialects/shared/key-value/dialect.ts';
 import type { KeyValueDriver, RowOutcome, RowValues } from '../plugins/dialects/shared/key-value/driver.ts';
 import { rowUpdate, type TextRow } from '../plugins/dialects/shared/key-value/text-rows.ts';
@@ -228,4 +228,24 @@ test('a row with both names of a renamed field, or one in the way of a renamed t
   }
   assert.deepEqual([...memory.rows.keys()], ['t:1', 't:2', 'u:9']);
   assert.equal(text(memory.rows.get('t:1')?.name ?? null), '1');
+});
+
+test('a driver can keep a name for itself, also from a field that is renamed', () => {
+  const dialect = keyValueDialect({
+    name: 'memory',
+    unsupported: UNSUPPORTED_BY_KEY_VALUE,
+    identify: (url) => url,
+    nameProblem: (name, kind) => (kind === 'field' && name === '_key' ? 'The driver has the key there.' : undefined),
+    open: async () => memoryDriver(emptyMemory()),
+  });
+  const refuses = (operation: Operation, why: string) =>
+    assert.throws(
+      () => dialect.compile(operation, new Map([['t', collection]])),
+      (error) => isSvcError(error) && error.code === 'name_invalid' && error.why === why,
+    );
+  refuses({ type: 'renameField', collection: 't', from: 'name', to: '_key' }, 'The driver has the key there.');
+  const field = { name: '_key', type: 'string' } as const;
+  refuses({ type: 'addField', collection: 't', field }, 'The driver has the key there.');
+  const colon = 'In the key of a row, a colon ends the name of the table.';
+  refuses({ type: 'createCollection', name: 'a:b', fields: FIELDS }, colon);
 });

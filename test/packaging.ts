@@ -175,6 +175,16 @@ test(
     );
     await run(app, 'npx', 'tsc', '-p', '.');
     assert.equal((await run(app, process.execPath, 'use.mjs')).trim(), 'used');
+    // By itself: an augmentation alone does not make TypeScript look for the module.
+    const page = await readFile(join(root, 'docs/how-to/write-a-plugin.md'), 'utf8');
+    const [, abacus = ''] = /```ts\n(import \{ defineConfig \}[\s\S]+?)```/.exec(page) ?? [];
+    assert.match(abacus, /interface Dialects/);
+    await writeFile(join(app, 'abacus.config.ts'), abacus);
+    await writeFile(
+      join(app, 'tsconfig.abacus.json'),
+      JSON.stringify({ compilerOptions: { ...compilerOptions, noEmit: true }, include: ['abacus.config.ts'] }),
+    );
+    await run(app, 'npx', 'tsc', '-p', 'tsconfig.abacus.json');
   },
   npm,
 );

@@ -11,8 +11,8 @@ export interface ErrorPatterns {
    */
   isEngineError?(error: Error): boolean;
   /**
-   * The messages of each code, of the error or of a `cause` of it. The first match counts; an error without a match is
-   * `migration_failed`.
+   * The messages of each code, of the error or of a `cause` of it, or what they have as their `code`. The first match counts;
+   * an error without a match is `migration_failed`.
    */
   readonly messages: Readonly<Partial<Record<ErrorCode, RegExp>>>;
   /** The message for a primary key value that exists already. */
@@ -37,7 +37,7 @@ export interface EngineErrors extends Pick<SqlDriver, 'toSvcError' | 'isMissing'
 export function engineErrors({ duplicate, ...patterns }: ErrorPatterns): EngineErrors {
   const { messages } = patterns;
   const matches = (pattern: RegExp | undefined) => (error: unknown) =>
-    pattern !== undefined && isFrom(patterns, error) && matchesAny(pattern, messagesOf(error));
+    pattern !== undefined && isFrom(patterns, error) && matchesAny(pattern, error);
   return {
     toSvcError: errorConverter(patterns),
     isMissing: matches(messages.collection_unknown),
@@ -54,18 +54,16 @@ type MessagePatterns = Omit<ErrorPatterns, 'duplicate'>;
 const isFrom = ({ isEngineError }: MessagePatterns, error: unknown): error is Error =>
   error instanceof Error && !isSvcError(error) && (isEngineError?.(error) ?? true);
 
-/** The messages of an error and of its causes. */
-function messagesOf(error: Error): readonly string[] {
-  const found = [error.message];
+/** An error and its causes. */
+function chainOf(error: Error): readonly Error[] {
+  const chain = [error];
   let one: unknown = error.cause;
-  for (let depth = 1; depth < MAX_CAUSES && one instanceof Error; depth++) {
-    if (!found.includes(one.message)) found.push(one.message);
-    one = one.cause;
-  }
-  return found;
+  for (; chain.length < MAX_CAUSES && one instanceof Error; one = one.cause) chain.push(one);
+  return chain;
 }
 
-const matchesAny = (pattern: RegExp, texts: readonly string[]): boolean => texts.some((text) => pattern.test(text));
+const matchesAny = (pattern: RegExp, error: Error): boolean =>
+  chainOf(error).some((one) => pattern.test(one.message) || ('code' in one && pattern.test(String(one.code))));
 
 /** The function `toSvcError` of a driver, from the messages of an engine. */
 export const errorConverter =
@@ -73,9 +71,8 @@ export const errorConverter =
   (error: unknown): unknown => {
     if (!isFrom(patterns, error)) return error;
     const messages = Object.entries(patterns.messages) as [ErrorCode, RegExp][];
-    const found = messagesOf(error);
-    const [code] = messages.find(([, pattern]) => matchesAny(pattern, found)) ?? [];
-    const why = found.join(': ');
+    const [code] = messages.find(([, pattern]) => matchesAny(pattern, error)) ?? [];
+    const why = [...new Set(chainOf(error).map(({ message }) => message))].join(': ');
     return code === undefined
       ? new SvcError('migration_failed', `${patterns.engine} rejected a statement.`, {
           why,

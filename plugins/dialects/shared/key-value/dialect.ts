@@ -15,6 +15,7 @@ import {
   type Field,
   type SchemaModel,
   type SerializedCollection,
+  serializeCollection,
 } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 import type { Feature, UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
@@ -89,6 +90,11 @@ const NAMES: NameRules = {
 
 export interface KeyValueDialect extends Pick<Dialect, 'name' | 'identify'> {
   readonly unsupported: UnsupportedFeatures;
+  /**
+   * Why the engine or the driver cannot have a name, as a sentence: for a field that the driver has of its own, such as one
+   * with the key. Undefined if it can.
+   */
+  readonly nameProblem?: NameRules['problem'];
   /** Throws `url_invalid`, `connection_failed`, `authentication_failed` or `driver_missing`. */
   open(url: string, options: ConnectOptions): Promise<KeyValueDriver>;
 }
@@ -100,12 +106,17 @@ export interface KeyValueDialect extends Pick<Dialect, 'name' | 'identify'> {
  * @example
  * const dialect = keyValueDialect({ name: 'redis', unsupported: UNSUPPORTED_BY_KEY_VALUE, identify, open });
  */
-export function keyValueDialect({ name, unsupported, identify, open }: KeyValueDialect): Dialect<KeyValueStep> {
-  const rules = { name, names: NAMES, unsupported };
+export function keyValueDialect(own: KeyValueDialect): Dialect<KeyValueStep> {
+  const { name, unsupported, identify, open } = own;
+  const names: NameRules = {
+    ...NAMES,
+    problem: (checked, kind) => NAMES.problem?.(checked, kind) ?? own.nameProblem?.(checked, kind),
+  };
+  const rules = { name, names, unsupported };
   return {
     name,
     types: TYPES,
-    capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: NAMES, unsupported },
+    capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names, unsupported },
     compile: (operation, before) => compileKeyValue(rules, operation, before),
     normalize: (model) => model,
     identify,
@@ -130,6 +141,8 @@ function keyValueConnection(driver: KeyValueDriver, { onProgress }: ConnectOptio
       ),
     query: (text) => convert(() => driver.query(text)),
     introspect: (names) => convert(() => readTables(driver, names)),
+    introspectAs: (collection) => convert(() => readAs(driver, collection)),
+    adopt: (collections, epoch) => convert(() => adopt(driver, collections, epoch)),
     unsupportedObjects: () => convert(async () => findUnknownKeys(driver, await readTables(driver))),
     normalize: async (model) => model,
     records: (definition) => keyValueRecords(driver, definition),
@@ -152,6 +165,22 @@ async function readTables(driver: KeyValueDriver, names?: readonly string[]): Pr
     text === undefined ? [] : [deserializeCollection(JSON.parse(text))],
   );
   return new Map(tables.map((table) => [table.name, table]));
+}
+
+/** A table without a definition is as it is described: its rows are texts, and nothing else says what they are. */
+async function readAs(driver: KeyValueDriver, collection: Collection): Promise<Collection | undefined> {
+  const [existing] = await driver.read([tableKey(collection.name)]);
+  return existing === undefined && (await firstRow(driver, collection.name)) !== undefined ? collection : undefined;
+}
+
+async function adopt(driver: KeyValueDriver, collections: readonly Collection[], epoch: number): Promise<void> {
+  for (const collection of collections) {
+    const { name } = collection;
+    const [existing] = await driver.read([tableKey(name)]);
+    if (existing !== undefined) continue;
+    const expected = [...fenceOf(epoch), { key: tableKey(name) }];
+    if (!(await writeDefinition(driver, serializeCollection(collection), expected))) throw lockLostError();
+  }
 }
 
 type OnProgress = ((progress: Progress) => void) | undefined;
@@ -208,12 +237,17 @@ async function writeDefinition(
 
 /** The rows of another program would be deleted with the table. */
 async function assertNoRows(driver: KeyValueDriver, table: string): Promise<void> {
-  for await (const [row] of driver.scan(`${table}:`, 'rows')) {
-    if (row === undefined) continue;
-    throw tableExistsError(table, `It has the row ${row}, which svc did not write.`, [
-      'Use another name, or create the table with sqlOptions: { ifNotExists: true }, which adopts its rows.',
-    ]);
-  }
+  const row = await firstRow(driver, table);
+  if (row === undefined) return;
+  throw tableExistsError(table, `It has the row ${row}, which svc did not write.`, [
+    'Adopt its rows, which stay as they are: svc db migrate baseline',
+    'Or use another name.',
+  ]);
+}
+
+async function firstRow(driver: KeyValueDriver, table: string): Promise<string | undefined> {
+  for await (const [row] of driver.scan(`${table}:`, 'rows')) if (row !== undefined) return row;
+  return undefined;
 }
 
 const tableExistsError = (table: string, why: string, next: readonly string[]): SvcError =>
