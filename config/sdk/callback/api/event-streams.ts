@@ -77,7 +77,7 @@ export class EventStreams {
     const { missed, lastId } = subscription;
     const replay = missed?.map(eventText).join('');
     const isShort = replay !== undefined && replay.length <= MAX_REPLAY;
-    stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {}\n\n`);
+    stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {"type":"sync"}\n\n`);
     keepAlive(stream, isAllowed);
     if (request.signal.aborted) stream.close();
     if (ends.some(({ aborted }) => aborted)) stream.end();
