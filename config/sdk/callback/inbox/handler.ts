@@ -68,7 +68,8 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     if (!row) throw NOT_FOUND;
     return fields ? answerRequest(context, frame, row, fields) : showRequest(context, frame, row);
   };
-  return (request) => answer(request).catch((error: unknown) => errorPage(toHttpError(error), inboxUrl));
+  return (request) =>
+    answer(request).catch((error: unknown) => errorPage(toHttpError(error), inboxUrl, request.method === 'POST'));
 }
 
 async function events(streams: EventStreams, request: Request, visitor: Visitor): Promise<Response> {
