@@ -1,5 +1,7 @@
 /** Milliseconds in which a whole body must arrive. */
 const BODY_TIMEOUT_MS = 10_000;
+/** What is read of a body that is too large, and forgotten: a client that still sends when its connection is closed loses the answer. */
+const MAX_SKIPPED_BYTES = 2 * 1024 * 1024;
 
 /** Reads a body of at most `maxBytes`. Returns `too large` for a longer one, and `too slow` for one that is not complete in time. */
 export async function readBody(
@@ -22,15 +24,15 @@ export async function readBody(
       const read = await Promise.race([reader.read(), late]);
       if (read === 'too slow') {
         cancel();
-        return read;
+        return size > maxBytes ? 'too large' : read;
       }
-      if (read.done) return Buffer.concat(parts);
+      if (read.done) return size > maxBytes ? 'too large' : Buffer.concat(parts);
       size += read.value.byteLength;
-      if (size > maxBytes) {
+      if (size > maxBytes + MAX_SKIPPED_BYTES) {
         cancel();
         return 'too large';
       }
-      parts.push(read.value);
+      if (size <= maxBytes) parts.push(read.value);
     }
   } finally {
     clearTimeout(timer);

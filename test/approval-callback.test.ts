@@ -199,7 +199,8 @@ test('413: a body that is too large, with or without content-length', () =>
     });
     const request = new Request(url, { method: 'POST', body: endless, duplex: 'half' } as RequestInit);
     assert.equal((await approvalHandler(svc)(request)).status, 413);
-    assert.ok(given < 50, `${given} parts were read`);
+    // More than the limit is skipped, so that who sends it gets the answer, and an endless one is not read to its end.
+    assert.ok(given < 300, `${given} parts were read`);
   }));
 
 test('422: invalid modified parameters, with the field and the reason; the request keeps waiting', () =>

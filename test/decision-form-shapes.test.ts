@@ -5,7 +5,7 @@ import { test } from './kit/test.ts';
 const text = { type: 'string' };
 const integer = { type: 'integer' };
 
-/** Shapes of the JSON Schema test suite, each with values that its own schema allows. */
+/** The kinds of shapes of the JSON Schema Test Suite, all of which decision-form-suite.test.ts has, each with values that its own schema allows. */
 const SHAPES: readonly (readonly [shape: string, schema: object | boolean, values: readonly unknown[]])[] = [
   [
     'additionalProperties',

@@ -18,7 +18,7 @@ const tool = (properties: object, required: readonly string[], more: object = {}
   ...more,
 });
 
-/** Tools as MCP servers have them: a call, what a reviewer types by label, and what then changes. */
+/** Tools as people and generators describe them: a call, what a reviewer types by label, and what then changes. */
 const TOOLS: Readonly<
   Record<string, readonly [schema: object, call: object, typed: Record<string, string>, changes: object]>
 > = {
@@ -331,7 +331,7 @@ const TOOLS: Readonly<
   ],
 };
 
-test('what goes in comes out, type for type, with the schemas of tools of MCP servers', async () => {
+test('what goes in comes out, type for type, with schemas as people and generators write them', async () => {
   assert.ok(Object.keys(TOOLS).length >= 20);
   for (const [name, [schema, call, typed, changes]] of Object.entries(TOOLS)) {
     const form = new FormUnderTest(schema, call);

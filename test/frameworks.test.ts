@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { deserialize, serialize } from 'node:v8';
@@ -18,6 +18,7 @@ import {
 } from './frameworks/run.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
 import { folder } from './kit/folder.ts';
+import { installFolder } from './kit/install-folder.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
@@ -43,17 +44,7 @@ const WAITS = ['hold', 'suspend'] as const;
 const own = new URL('./frameworks/', import.meta.url);
 
 /** The frameworks that are not among the dependencies of the checkout have a folder of their own. */
-function installed(): string | undefined {
-  if (existsSync(new URL('node_modules/ai-7/package.json', own))) return undefined;
-  try {
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: own, stdio: 'pipe', timeout: 110_000 });
-    return undefined;
-  } catch (error) {
-    if (process.env.SVC_TEST_REQUIRE) throw error;
-    return `the frameworks could not be installed: ${String(error).slice(0, 200)}`;
-  }
-}
-const missing = installed();
+const missing = installFolder(own, 'ai-7');
 
 function reasonToSkip(host: HostName): string | undefined {
   if (host === 'ai-sdk') return undefined;

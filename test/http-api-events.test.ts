@@ -30,7 +30,7 @@ test('a stream begins with sync, and then has every change of a request, without
     );
     const reader = new EventReader(response);
     const sync = await reader.next();
-    assert.deepEqual([sync?.type, sync?.data, reader.retry], ['sync', {}, 3_000]);
+    assert.deepEqual([sync?.type, sync?.data, reader.retry], ['sync', { type: 'sync' }, 3_000]);
     const { request } = await refund({ orderId: 'order-secret', amount: 5, card: '4111-secret' });
     const { requestId, executionId, agentTag, tool, timestamp, timeout } = request;
     const [created] = await reader.take(1);

@@ -37,6 +37,7 @@ async function requestedPause(response: Response, path: PostOptions['retryAfter'
     return undefined;
   }
   const bytes = await readBody(response, MAX_ANSWER_BYTES).catch(() => undefined);
+  if (bytes === 'too large') void response.body?.cancel().catch(() => undefined);
   let found: unknown = bytes instanceof Uint8Array ? tryParseJson(Buffer.from(bytes).toString()) : undefined;
   for (const name of path) found = isPlainObject(found) ? found[name] : undefined;
   return typeof found === 'number' && found >= 0 ? Math.min(found * 1000, MAX_RETRY_AFTER_MS) : undefined;

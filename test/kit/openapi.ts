@@ -47,7 +47,7 @@ export function assertDocumented(method: string, path: string, status: number, b
   const found = operationOf(method, path);
   // Of another method or an unknown route, for which an error is all there can be.
   const place = found && [...placeOf(found), 'responses', String(status), 'content', 'application/json', 'schema'];
-  const pointer = place ?? ['components', 'schemas', 'Error'];
+  const pointer = place ?? ['components', 'schemas', 'ApiError'];
   const answered = `${method} ${path} ${status}`;
   assert.ok(!found || found.operation.responses[status], `${answered} is not described`);
   const validate = ajv.getSchema(`openapi.json#/${pointer.map(escaped).join('/')}`);
@@ -57,8 +57,8 @@ export function assertDocumented(method: string, path: string, status: number, b
 }
 
 /** Fails if the data of an event is not as the description has it. */
-export function assertChange(data: unknown): void {
-  const validate = ajv.getSchema('openapi.json#/components/schemas/Change');
+export function assertEvent(data: unknown): void {
+  const validate = ajv.getSchema('openapi.json#/components/schemas/StreamEvent');
   assert.ok(validate?.(data), `${ajv.errorsText(validate?.errors)}\n${JSON.stringify(data)}`);
 }
 
@@ -81,5 +81,5 @@ function strict(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(strict);
   if (typeof value !== 'object' || value === null) return value;
   const copy = Object.fromEntries(Object.entries(value).map(([key, one]) => [key, strict(one)]));
-  return copy.additionalProperties === true ? { ...copy, additionalProperties: false } : copy;
+  return 'properties' in copy ? { additionalProperties: false, ...copy } : copy;
 }

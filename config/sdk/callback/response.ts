@@ -26,10 +26,12 @@ const STATUS: Readonly<Record<DecisionRefusal, number>> = {
   token_invalid: 401,
 };
 
+export const STORE_UNAVAILABLE = 'store_unavailable';
+export const NOT_AVAILABLE = 'The approval store, or what verifies people, is not available.';
 const UNAVAILABLE: HttpError = {
   status: 503,
-  error: 'store_unavailable',
-  message: 'The approval store, or what verifies people, is not available. The request may not have been decided.',
+  error: STORE_UNAVAILABLE,
+  message: `${NOT_AVAILABLE} The request may not have been decided.`,
   headers: { 'retry-after': '5' },
 };
 const INTERNAL: HttpError = {

@@ -75,7 +75,7 @@ export class EventStreams {
       begin({ missed, lastId }) {
         const replay = missed?.map(eventText).join('');
         const isShort = replay !== undefined && replay.length <= MAX_REPLAY;
-        stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {}\n\n`);
+        stream.write(isShort ? replay : `id: ${lastId}\nevent: sync\ndata: {"type":"sync"}\n\n`);
       },
       onChange: (numbered) => stream.write(eventText(numbered)),
     }));

@@ -1,13 +1,8 @@
 import { version } from '../../../../core/version.ts';
+import { components, ref, withReferences } from './components.ts';
 import {
   about,
-  auditEntry,
-  change,
   count,
-  decisionBody,
-  decisionFields,
-  error,
-  execution,
   flag,
   list,
   moment,
@@ -15,10 +10,9 @@ import {
   oneOf,
   open,
   type Properties,
-  principal,
-  request,
   type Schema,
   text,
+  texts,
   yes,
 } from './schemas.ts';
 
@@ -28,17 +22,23 @@ const ERRORS = {
   401: 'The token is missing or not valid.',
   403: 'The person may not do this.',
   404: 'There is no such request or execution.',
+  405: 'The method is another one: see `Allow`.',
+  408: 'The body takes too long.',
   409: 'The request was decided differently.',
   410: 'The request has expired.',
   413: 'The body is too large.',
   422: 'The decision does not fit the request, or its idempotency key was used for another one.',
-  429: 'Too many calls, or too many streams.',
-  503: 'The store is not available, or the server has no room for another stream.',
+  429: 'Too many calls, or too many streams: see `Retry-After`.',
+  500: 'An internal error. The request may not have been decided.',
+  503: 'The store is not available, or the server has no room for another stream: see `Retry-After`.',
 } as const;
 
 type Status = keyof typeof ERRORS;
 
-const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
+/** Of every operation with a token. */
+const ALWAYS: readonly Status[] = [401, 403, 405, 429, 500, 503];
+const SENDING: readonly Status[] = [400, ...ALWAYS, 404, 408, 413];
+
 const jsonOf = (schema: Schema): Schema => ({ 'application/json': { schema } });
 const parameter = (name: string, schema: Schema, description: string, where = 'query'): Schema => ({
   name,
@@ -48,6 +48,7 @@ const parameter = (name: string, schema: Schema, description: string, where = 'q
   ...(where === 'path' && { required: true }),
 });
 
+const instant: Schema = { type: 'string', format: 'date-time' };
 const limit = parameter('limit', { type: 'integer', minimum: 1, maximum: 1000, default: 100 }, 'how many, at most');
 const cursor = parameter('cursor', text, 'the `cursor` of the page before it');
 const requestId = parameter('requestId', text, 'the id of a request', 'path');
@@ -66,7 +67,7 @@ interface Operation {
 }
 
 function operation({ id, summary, parameters, body, answers, errors, isPublic }: Operation): Schema {
-  const failures = errors.map((status) => [status, { description: ERRORS[status], content: jsonOf(ref('Error')) }]);
+  const failures = errors.map((status) => [status, { description: ERRORS[status], content: jsonOf(ref('ApiError')) }]);
   const results = Object.entries(answers).map(([status, [description, content]]) => [status, { description, content }]);
   return {
     operationId: id,
@@ -78,6 +79,7 @@ function operation({ id, summary, parameters, body, answers, errors, isPublic }:
   };
 }
 
+const login = open({ issuer: text, clientId: text }, { scopes: texts, algorithms: texts });
 const details = jsonOf(object({ request: ref('ApprovalRequest') }));
 const page: Properties = { records: list(ref('ApprovalRequest')) };
 const pageOptional: Properties = { cursor: about(text, 'absent on the last page') };
@@ -87,8 +89,8 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
     get: {
       id: 'getLogin',
       summary: 'How people sign in for a token.',
-      answers: { 200: ['With `approvals.oidc`: the provider.', jsonOf(object({}, { oidc: { type: 'object' } }))] },
-      errors: [],
+      answers: { 200: ['With `approvals.oidc`: the provider.', jsonOf(object({}, { oidc: login }))] },
+      errors: [405],
       isPublic: true,
     },
   },
@@ -97,7 +99,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       id: 'getOpenApi',
       summary: 'This description.',
       answers: { 200: ['OpenAPI 3.1.', jsonOf({ type: 'object' })] },
-      errors: [],
+      errors: [405],
       isPublic: true,
     },
   },
@@ -108,7 +110,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       answers: {
         200: ['You.', jsonOf(object({ product: text, env: text, principal: ref('Principal') }, { expiresAt: moment }))],
       },
-      errors: [400, 401, 403, 429, 503],
+      errors: [400, ...ALWAYS],
     },
   },
   '/count': {
@@ -118,7 +120,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       answers: {
         200: ['The number.', jsonOf(object({ waiting: count }, { atLeast: about(yes, 'there may be more') }))],
       },
-      errors: [400, 401, 403, 429, 503],
+      errors: [400, ...ALWAYS],
     },
   },
   '/approvals': {
@@ -129,14 +131,14 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         parameter('status', oneOf('waiting', 'approved', 'rejected', 'cancelled'), 'default `waiting`'),
         parameter('agentTag', text, 'only requests of this agent'),
         parameter('executionId', text, 'only requests of this execution; then of any status'),
-        parameter('since', moment, 'only requests created at or after this moment'),
-        parameter('before', moment, 'only requests created before this moment'),
+        parameter('since', instant, 'only requests created at or after this moment; ISO 8601, UTC'),
+        parameter('before', instant, 'only requests created before this moment; ISO 8601, UTC'),
         parameter('newestFirst', flag, 'default `false`'),
         limit,
         cursor,
       ],
       answers: { 200: ['A page.', jsonOf(object(page, pageOptional))] },
-      errors: [400, 401, 403, 429, 503],
+      errors: [400, ...ALWAYS],
     },
   },
   '/approvals/{requestId}': {
@@ -145,7 +147,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       summary: 'A request with its history. Sensitive parameters are masked.',
       parameters: [requestId],
       answers: { 200: ['The request.', details] },
-      errors: [401, 403, 404, 429, 503],
+      errors: [...ALWAYS, 404],
     },
   },
   '/approvals/{requestId}/reveal': {
@@ -155,7 +157,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       parameters: [requestId],
       body: object({}),
       answers: { 200: ['The whole request.', details] },
-      errors: [400, 401, 403, 404, 413, 429, 503],
+      errors: SENDING,
     },
   },
   '/approvals/{requestId}/decision': {
@@ -174,9 +176,9 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       body: ref('Decision'),
       answers: {
         200: ['The request is decided.', jsonOf(ref('DecisionResult'))],
-        202: ['The vote is stored, and the request needs more.', jsonOf(ref('DecisionResult'))],
+        202: ['The vote is stored, and the request needs more.', jsonOf(ref('VoteResult'))],
       },
-      errors: [400, 401, 403, 404, 409, 410, 413, 422, 429, 503],
+      errors: [...SENDING, 409, 410, 422],
     },
   },
   '/approvals/{requestId}/audit': {
@@ -185,7 +187,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       summary: 'The events and deliveries of a request, as the export of the audit has them.',
       parameters: [requestId],
       answers: { 200: ['All of them.', jsonOf(object({ entries: list(ref('AuditEntry')) }))] },
-      errors: [400, 401, 403, 404, 429, 503],
+      errors: [400, ...ALWAYS, 404],
     },
   },
   '/executions/{executionId}': {
@@ -196,34 +198,19 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       answers: {
         200: ['What is known of it.', jsonOf(object(page, { ...pageOptional, execution: ref('Execution') }))],
       },
-      errors: [400, 401, 403, 404, 429, 503],
+      errors: [400, ...ALWAYS, 404],
     },
   },
   '/events': {
     get: {
       id: 'streamEvents',
-      summary: 'Changes of requests as server-sent events: the `data` of each is a `Change`.',
+      summary: 'Changes of requests as server-sent events, without an end. The `data` of each is described here.',
       parameters: [parameter('Last-Event-ID', text, 'the `id` of the last event that was received', 'header')],
-      answers: { 200: ['A stream without an end.', { 'text/event-stream': { schema: text } }] },
-      errors: [400, 401, 403, 429, 503],
+      answers: { 200: ['The events.', { 'text/event-stream': { schema: ref('StreamEvent') } }] },
+      errors: [400, ...ALWAYS],
     },
   },
 };
-
-const WEBHOOK = open(
-  {
-    type: oneOf('approval_request', 'approval_reminder', 'approval_escalation'),
-    requestId: text,
-    executionId: text,
-    agentTag: text,
-    tool: text,
-    parameters: about({ type: 'object' }, 'sensitive ones are masked as `{"masked":true}`'),
-    timestamp: moment,
-    expiresAt: moment,
-    callbackUrl: { type: ['string', 'null'] },
-  },
-  { context: { type: 'object' }, notice: { type: 'object' } },
-);
 
 /** The description of the HTTP API, in OpenAPI 3.1. */
 export function openApi(): Schema {
@@ -242,7 +229,7 @@ export function openApi(): Schema {
     // Relative to the address of this description.
     servers: [{ url: '../v1' }],
     security: [{ token: [] }],
-    paths: Object.fromEntries(paths),
+    paths: withReferences(Object.fromEntries(paths)),
     webhooks: {
       approvalRequest: {
         post: {
@@ -258,17 +245,7 @@ export function openApi(): Schema {
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer', description: 'A token of `svc people token create`, or an ID token.' },
       },
-      schemas: {
-        ApprovalRequest: request,
-        Principal: principal,
-        Decision: decisionBody,
-        DecisionResult: open(...decisionFields),
-        AuditEntry: auditEntry,
-        Execution: execution,
-        Change: change,
-        Error: error,
-        WebhookDelivery: WEBHOOK,
-      },
+      schemas: components,
     },
   };
 }

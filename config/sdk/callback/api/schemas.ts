@@ -1,4 +1,4 @@
-import { APPROVAL_STATUSES, type OutcomeStatus } from '../../../../core/approval/request.ts';
+import { APPROVAL_STATUSES, type ApprovalEvent, type OutcomeStatus } from '../../../../core/approval/request.ts';
 import type { Json } from '../../../../core/json.ts';
 
 /* JSON Schemas of what the HTTP API answers and, with the same records, the commands with `--json`. */
@@ -34,6 +34,7 @@ export const open = (required: Properties, optional: Properties = {}): Schema =>
 
 const milliseconds = about({ type: 'number', minimum: 0 }, 'milliseconds');
 const status = oneOf(...APPROVAL_STATUSES);
+const decidedStatus = oneOf(...APPROVAL_STATUSES.filter((one) => one !== 'waiting'));
 const cause = oneOf('human', 'timeout', 'policy');
 const outcomes: readonly OutcomeStatus[] = [
   'completed',
@@ -54,16 +55,16 @@ export const principal = open(
   { for: about(open({ id: text, groups: texts }), 'the person in whose place they decide') },
 );
 
-const roles = list(open({ role: text, count }));
+export const requiredRole = open({ role: text, count });
+const roles = list(requiredRole);
 
-const votes = list(
-  open(
-    { principal, by: text, at: moment, approved: flag, digest: text },
-    { modifiedParams: parameters, reason: text, void: about(yes, 'it does not count') },
-  ),
+export const vote = open(
+  { principal, by: text, at: moment, approved: flag, digest: text },
+  { modifiedParams: parameters, reason: text, void: about(yes, 'it does not count') },
 );
+const votes = list(vote);
 
-const rule = open(
+export const rule = open(
   { version: text, approve: roles, deny: count },
   {
     not: texts,
@@ -90,6 +91,25 @@ const eventFields: Properties = {
   state: text,
 };
 
+const eventTypes: readonly ApprovalEvent['type'][] = [
+  'requested',
+  'reminded',
+  'escalated',
+  'revealed',
+  'voted',
+  'approved',
+  'rejected',
+  'cancelled',
+  'claimed',
+  'interrupted',
+  'finished',
+  'closed',
+];
+
+export const event = open({ type: oneOf(...eventTypes), at: moment }, eventFields);
+export const outcomeOfCall = open({ status: outcome, result: json });
+export const delivery = open({ at: moment, channel: text, delivered: flag }, { error: text });
+
 export const request = open(
   {
     requestId: text,
@@ -103,7 +123,7 @@ export const request = open(
     toolDigest: text,
     status,
     run: about(oneOf('none', 'claimed', 'done', 'unknown'), 'whether the tool ran'),
-    events: list(open({ type: text, at: moment }, eventFields)),
+    events: list(event),
   },
   {
     toolCallId: text,
@@ -123,12 +143,12 @@ export const request = open(
     unattendedSince: about(moment, 'no process waits for the decision since then; ISO 8601, UTC'),
     decisionReason: text,
     modifiedParams: parameters,
-    outcome: open({ status: outcome, result: json }),
+    outcome: outcomeOfCall,
     // Of one request, not in lists.
     reviewToken: about(text, 'proof that the whole request was shown: send it with the decision'),
     digest: about(text, 'the beginning of the digest of the request'),
     definition: open({ description: text, schema: values }),
-    deliveries: list(open({ at: moment, channel: text, delivered: flag }, { error: text })),
+    deliveries: list(delivery),
   },
 );
 
@@ -142,8 +162,25 @@ export const decisionFields: readonly [required: Properties, optional: Propertie
   { unattendedSince: moment, votes, missing: roles },
 ];
 
+const [resultFields] = decisionFields;
+
+export const decisionResult = open({ ...resultFields, status: decidedStatus }, { unattendedSince: moment, votes });
+
+/** A vote that was stored, where the rule of the request requires more. */
+export const voteResult = open(
+  { ...resultFields, status: { const: 'waiting' }, votes, missing: roles },
+  { unattendedSince: moment },
+);
+
 export const auditEntry = open(
-  { requestId: text, executionId: text, agentTag: text, tool: text, type: text, at: moment },
+  {
+    requestId: text,
+    executionId: text,
+    agentTag: text,
+    tool: text,
+    type: oneOf(...eventTypes, 'delivered', 'not_delivered'),
+    at: moment,
+  },
   { ...eventFields, details: values },
 );
 
@@ -162,19 +199,23 @@ export const execution = open(
   { requester: text, reason: about(text, 'why it was cancelled'), error: about(text, 'the code of its error') },
 );
 
-export const change = open(
-  {
-    type: oneOf('created', 'voted', 'decided', 'expired'),
-    requestId: text,
-    executionId: text,
-    agentTag: text,
-    tool: text,
-    status,
-    timestamp: moment,
-    timeout: moment,
-  },
-  { missing: roles, cause, decidedAt: moment, decidedBy: text },
-);
+const changed: Properties = {
+  requestId: text,
+  executionId: text,
+  agentTag: text,
+  tool: text,
+  timestamp: moment,
+  timeout: moment,
+};
+const decided: Properties = { decidedAt: moment, decidedBy: text };
+
+/** The kinds of changes, by `type`. */
+export const changes = {
+  created: open({ type: { const: 'created' }, ...changed, status: { const: 'waiting' } }),
+  voted: open({ type: { const: 'voted' }, ...changed, status: { const: 'waiting' }, missing: roles }),
+  decided: open({ type: { const: 'decided' }, ...changed, status: decidedStatus, ...decided }, { cause }),
+  expired: open({ type: { const: 'expired' }, ...changed, status: decidedStatus, ...decided, cause }),
+} as const satisfies Properties;
 
 /** The body of a decision. */
 export const decisionBody = object(
@@ -187,11 +228,16 @@ export const decisionBody = object(
   },
 );
 
+export const parameterProblem = open({ parameter: about(text, 'the path, such as `items[0].sku`'), why: text });
+
 export const error = open(
   { error: about(text, 'a code'), message: text },
   {
     status: about(status, 'with `approval_decided` and `approval_expired`'),
     decidedAt: moment,
-    problems: about(list(json), 'with `approval_parameters_invalid` and `decision_invalid`'),
+    problems: about(
+      list({ anyOf: [parameterProblem, text] }),
+      'with `approval_parameters_invalid` of parameters, and with `decision_invalid` as texts',
+    ),
   },
 );

@@ -2,7 +2,7 @@ import { displayText } from '../../../../core/display/text.ts';
 import { html } from '../html.ts';
 import { PAGE_HEADERS, page } from '../layout.ts';
 import { signInUrl } from '../page.ts';
-import { type HttpError, htmlResponse } from '../response.ts';
+import { type HttpError, htmlResponse, NOT_AVAILABLE, STORE_UNAVAILABLE } from '../response.ts';
 
 interface DoorContext {
   /** Of the page that was asked for. */
@@ -11,6 +11,8 @@ interface DoorContext {
   readonly message?: string | undefined;
 }
 
+const TRY_AGAIN = 'Reload this page in a moment.';
+const SEND_AGAIN = 'Reload this page in a moment: the browser sends what you entered again.';
 const TOKEN_COMMAND = 'svc people token create <id>';
 
 /** How to sign in. */
@@ -37,8 +39,11 @@ export function refusedPage({ status, message }: HttpError, url: string, canSign
   );
 }
 
-/** What went wrong, with a link to the list. */
-export function errorPage({ status, message, headers }: HttpError, inboxUrl: string): Response {
-  const body = html`<p>${displayText(message)}</p>\n<p><a href="${inboxUrl}">To the inbox</a></p>`;
+/** What went wrong, with a link to the list. `isSent`: it answers a form, which a reload sends again. */
+export function errorPage(error: HttpError, inboxUrl: string, isSent: boolean): Response {
+  const { status, message, headers } = error;
+  const shown =
+    error.error !== STORE_UNAVAILABLE ? message : isSent ? `${message} ${SEND_AGAIN}` : `${NOT_AVAILABLE} ${TRY_AGAIN}`;
+  const body = html`<p>${displayText(shown)}</p>\n<p><a href="${inboxUrl}">To the inbox</a></p>`;
   return htmlResponse(status, page('The inbox', body), { ...PAGE_HEADERS, ...headers });
 }

@@ -72,7 +72,8 @@ export function inboxHandler(context: InboxContext, door: Door): (request: Reque
     if (!fields) return showRequest(context, frame, row);
     return answerRequest(context, frame, row, fields).finally(() => lists.clear());
   };
-  return (request) => answer(request).catch((error: unknown) => errorPage(toHttpError(error), inboxUrl));
+  return (request) =>
+    answer(request).catch((error: unknown) => errorPage(toHttpError(error), inboxUrl, request.method === 'POST'));
 }
 
 async function events(
