@@ -1,5 +1,5 @@
 import type { Json } from '../json.ts';
-import type { RecordDefinition } from '../records.ts';
+import type { PageQuery, RecordDefinition } from '../records.ts';
 import type { ToolIdentity } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Principal } from './principal.ts';
@@ -121,6 +121,12 @@ export const approvals: RecordDefinition<ApprovalRow> = {
   // Only decisions and results: nobody waits for a new request, a claim or a heartbeat.
   notifyOn: ({ status, body }) => status !== 'waiting' && (body as ApprovalBody).run !== 'claimed',
 };
+
+/** A query of the index by expiry, for all that waits. */
+export const waitingByExpiry = {
+  equals: { status: 'waiting' },
+  anyOf: Array.from({ length: EXPIRY_SHARDS }, (_, shard) => ({ shard })),
+} satisfies Partial<PageQuery<ApprovalRow>>;
 
 /**
  * Maps a caller's `toolCallId` to its request, and the tag of a tool to its first one: a tool without such a row has
