@@ -45,6 +45,8 @@ export interface ApprovalBody {
   readonly requester?: string;
   /** The model that made the call, if the program said. */
   readonly model?: string;
+  /** The beginning of what the model wrote before the call, if the program said, with sensitive values masked. */
+  readonly modelText?: string;
   /** The rules of the configuration for the call, as they were when it was made; absent if there were none. */
   readonly rules?: StoredRules;
   /** The last vote of each person, the newest last; with a rule only. */
