@@ -3,7 +3,7 @@ import { allRows, isPageLimit, type RecordStore } from '../records.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 import { toApprovalRecord } from './public-view.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord, type ApprovalStatus, idRange, isCreatedIn } from './request.ts';
-import { type ApprovalRow, waitingByExpiry } from './schema.ts';
+import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 
 /** @experimental */
@@ -74,12 +74,19 @@ export interface WaitingCount {
 const MAX_COUNT = 1_000;
 
 /** Counts the requests that wait, up to `max`: a store has no cheaper way than to read their ids. */
-export async function countWaiting({ clock, rows }: ApprovalService, max = MAX_COUNT): Promise<WaitingCount> {
-  const from = new Date((await clock.readNow()) + 1);
-  // One less: that there are more is known without reading them.
-  const query = { ...waitingByExpiry, from, columns: ['requestId'] as const, limit: max - 1 };
-  const { records, cursor } = await rows.page('byExpiry', query);
-  return cursor === undefined ? { waiting: records.length } : { waiting: max, atLeast: true };
+export async function countWaiting(service: ApprovalService, max = MAX_COUNT): Promise<WaitingCount> {
+  await service.clock.readNow();
+  let waiting = 0;
+  for await (const { record } of allRows(service.rows, 'byStatus', {
+    equals: { status: 'waiting' },
+    columns: ['requestId', 'status', 'expiresAt'],
+    limit: max,
+  })) {
+    if (service.isDue(record)) continue;
+    waiting += 1;
+    if (waiting === max) return { waiting, atLeast: true };
+  }
+  return { waiting };
 }
 
 /** The conditions that no index covers, and rows that changed after they were indexed. */

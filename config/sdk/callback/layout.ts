@@ -34,7 +34,7 @@ button[value=reject]{border-color:var(--bad);color:var(--bad)}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.5rem}.buttons>*{min-width:9rem}
 main ul,main ol{padding-left:1.25rem}main li{margin:.35rem 0}
 nav.tabs{display:flex;flex-wrap:wrap;gap:.25rem;border-bottom:1px solid var(--line);margin:0 0 1rem}.tabs a{padding:.6rem .9rem;color:var(--muted);text-decoration:none;border-bottom:3px solid transparent}.tabs a:hover{color:var(--text)}.tabs a[aria-current]{color:var(--text);font-weight:600;border-color:var(--accent)}
-.filter{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;align-items:end;margin:1rem 0 1.5rem}.filter label{font-size:.9375rem}.filter .check{align-self:center;padding-top:1.2rem;font-weight:400}
+.filter{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;align-items:end;margin:1rem 0 1.5rem}.filter label{font-size:.9375rem}.filter .check{display:flex;align-items:center;min-height:2.75rem;font-weight:400}
 .requests{list-style:none;padding:0;display:grid;gap:.75rem}main .requests li{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.9rem 1.25rem;display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.15rem 1rem}
 .requests li>*{margin:0;grid-column:1}.requests li .state{grid-column:2;grid-row:1}
 .state{font-weight:600}.state::first-letter{text-transform:uppercase}.state.waiting{color:var(--accent)}.state.approved{color:var(--good)}.state.rejected{color:var(--bad)}
@@ -47,7 +47,7 @@ details{background:var(--card);border:1px solid var(--line);border-radius:10px;p
 .history{list-style:none;padding:0}.history li{display:flex;flex-wrap:wrap;gap:0 1rem}.history time{font-variant-numeric:tabular-nums}
 .diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff pre{margin:.25rem 0 .5rem;padding:.5rem .85rem;background:var(--back)}
 .default{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
-@media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}.filter .check{padding-top:0}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
+@media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */
