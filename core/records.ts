@@ -84,6 +84,11 @@ export interface RecordIndex<R> {
 
 export interface PageQuery<R> {
   readonly equals?: Partial<R>;
+  /**
+   * Values for the rest of the columns of the index: a page of the records that match any of these, in one order. None
+   * twice, and of an index whose sort column is never null.
+   */
+  readonly anyOf?: readonly Partial<R>[];
   /** Bounds of the sort column, both inclusive. */
   readonly from?: RecordValue;
   readonly to?: RecordValue;
@@ -188,15 +193,23 @@ export const isPageLimit = (limit: number): boolean => Number.isInteger(limit) &
 export function pageIndex<R extends object>(
   { collection, indexes }: RecordDefinition<R>,
   name: string,
-  { limit, equals }: PageQuery<R>,
+  query: PageQuery<R>,
 ): RecordIndex<R> {
+  const { limit } = query;
   const index = indexes.find((one) => one.name === name);
   if (!index) throw new Error(`${collection} has no index ${name}`);
   if (!isPageLimit(limit)) throw new SvcError('value_invalid', `A page has 1 to 1,000 records, not ${limit}.`);
-  for (const column of index.equals) {
-    if (equals?.[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
+  for (const equals of equalsOf(query)) {
+    for (const column of index.equals) {
+      if (equals[column] === undefined) throw new Error(`${name} needs a value for ${column}`);
+    }
   }
   return index;
+}
+
+/** The values of `equals`, once for each of `anyOf`. */
+export function equalsOf<R extends object>({ equals = {}, anyOf = [{}] }: PageQuery<R>): readonly Partial<R>[] {
+  return anyOf.map((values) => ({ ...equals, ...values }));
 }
 
 /** The position of a record in an index. The position of a page's last record is its cursor. */

@@ -82,6 +82,7 @@ test('a gated call waits, runs with the changed parameters once approved, and th
     const run = host.run(host.define(agentDefinition(turns, { tools: [refund(ran)], ...gated })));
     const [request] = await host.untilWaiting(1);
     assert.equal(ran.length, 0);
+    assert.equal((await host.service.read(request!.requestId))?.record.body.modelText, 'I refund.');
     assert.equal(request!.executionId, run.executionId);
     await host.decide(request!, 'approve', { modifiedParams: { amount: 15 } });
     const outcome = await run.result;
@@ -246,6 +247,20 @@ test('cancel: pending requests are cancelled, running handlers are signalled, an
     await expectError(host.decide(request!), 'approval_decided');
     assert.deepEqual(ran, []);
     assert.equal((await readExecution(host.executions, run.executionId))!.status, 'cancelled');
+  }));
+
+test('the words of a turn are stored with each of its calls, without the sensitive values of any of them', () =>
+  withHost(async (host) => {
+    const parameters = { iban: { type: 'string', sensitive: true } };
+    const wire = { tag: 'wire', requiresConfirmation: true, parameters, handler: () => 'sent' };
+    const calls = [pay(20), { tool: 'wire', parameters: { iban: 'DE00SECRET' } }];
+    const turns = [{ text: 'Refund, and wire to DE00SECRET.', calls }, { text: 'Done.' }];
+    const run = host.run(host.define(agentDefinition(turns, { tools: [refund([]), wire], ...gated })));
+    for (const { requestId } of await host.untilWaiting(2)) {
+      const row = await host.service.read(requestId);
+      assert.equal(row?.record.body.modelText, 'Refund, and wire to [masked].', row?.record.body.tool);
+    }
+    await run.cancel('Enough seen.');
   }));
 
 test('cancel during a model turn', () =>

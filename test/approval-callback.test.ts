@@ -352,7 +352,7 @@ test('the page marks what a model laid out, and its question names what it is ab
     }
     const { digest, reviewToken = '' } = await svc.approvals.get(requestId);
     assert.ok(reviewToken.startsWith(digest) && digest.length === 11);
-    const question = `Let payouts call refund in shop, dev? Digest of what is shown: ${digest}`;
+    const question = `Let payouts call refund in shop, dev? <span>Digest of what is shown: ${digest}</span>`;
     assert.ok(page.includes(`<p class="question">${question}</p>`));
     assert.ok(page.indexOf(question) > page.indexOf('amount&quot;: 9999'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';

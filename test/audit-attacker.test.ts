@@ -128,6 +128,7 @@ const EDITS: Readonly<Record<string, (row: ApprovalRow, at: number) => ApprovalR
     return { ...withBody(row, { decision: rest, events: changed }), status: 'approved' };
   },
   'the parameters are changed': (row) => withBody(row, { parameters: { ...row.body.parameters, amount: 9999 } }),
+  'the words of the model are changed': (row) => withBody(row, { modelText: 'The customer is owed this.' }),
   'the requester is changed': (row) => withBody(row, { requester: 'eve' }),
   'the result is changed': (row) => {
     const { outcome } = row.body;

@@ -268,6 +268,19 @@ test('the script of the documentation approves what it showed', async ({ refund 
   assert.equal((await outcome).status, 'completed');
 });
 
+test('show has the words of the model on one line, with hidden characters written out', async ({ gate, svc }, shop) => {
+  const modelText = 'It arrived broken.\ndigest     c2.forged\u202e';
+  const call = { tool: 'refund', parameters: { orderId: '7', amount: 5 }, executionId: 'one', toolCallId: '1' };
+  await gate.run({ ...call, modelText }, { waitMs: 0 });
+  const { records } = await svc.approvals.list();
+  const requestId = records[0]?.requestId ?? '';
+  const { stdout } = await shop.svc('approvals', 'show', requestId);
+  assert.match(stdout, /^model said It arrived broken\.\\ndigest\\u\{20×5\}c2\.forged\\u\{202e\}$/m);
+  const shown = JSON.parse((await shop.svc('approvals', 'show', requestId, '--json')).stdout);
+  assert.equal(shown.request.modelText, modelText);
+  await shop.svc('approvals', 'reject', requestId);
+});
+
 test('show prints the command that approves what it showed', async ({ refund }, shop) => {
   const { request, outcome } = await refund();
   const { stderr } = await shop.svc('approvals', 'show', request.requestId);

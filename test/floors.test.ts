@@ -8,11 +8,11 @@ import { test } from './kit/test.ts';
 const FLOORS: readonly [name: string, files: RegExp][] = [
   [
     'ground',
-    /^core\/(errors|hook|json|match-text|nearest|on-abort|process-wide|read-body|registry|url|validate-shape|widened|version)\.ts$/,
+    /^core\/(errors|hook|json|match-text|merge-sorted|nearest|on-abort|process-wide|read-body|registry|url|validate-shape|widened|version)\.ts$/,
   ],
   ['display', /^core\/display\//],
   ['schema', /^core\/schema\//],
-  ['contracts', /^core\/(records|dialect|blocking-session)\.ts$/],
+  ['contracts', /^core\/(records|merged-page|dialect|blocking-session)\.ts$/],
   ['tool', /^core\/tool\//],
   ['migration', /^core\/migration\//],
   ['lint', /^core\/lint\//],

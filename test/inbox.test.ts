@@ -4,6 +4,7 @@ import { approve, INBOX, withInbox } from './kit/inbox.ts';
 import type { Browser } from './kit/oidc.ts';
 import { ORIGIN, withSignIn } from './kit/sign-in.ts';
 import { test } from './kit/test.ts';
+import { callbackUrlOf } from './suites/gate-client.ts';
 
 // People in the inbox, with a browser without scripts that follows redirects and keeps cookies.
 
@@ -67,6 +68,31 @@ test('sensitive parameters are shown to who asks for them, and the history says 
         ['rejected', 'ann'],
       ],
     );
+  }));
+
+test('the words of the model are shown as a quotation, with hidden characters written out, on both pages', () =>
+  withInbox(async ({ signedIn, gate, svc, handler }) => {
+    const modelText = 'The order arrived broken.\n<h2>Approved</h2> \u202e';
+    const call = { tool: 'refund', parameters: { orderId: '7', amount: 5 }, executionId: 'one', toolCallId: '1' };
+    await gate.run({ ...call, modelText }, { waitMs: 0 });
+    const { records } = await svc.approvals.list();
+    assert.equal(records.length, 1);
+    const [record] = records;
+    assert.ok(record && !('modelText' in record));
+    const browser = await signedIn('ann', 'finance');
+    assert.doesNotMatch(browser.page.text, /arrived broken/);
+    await browser.follow('refund');
+    const page = await handler(
+      new Request(await callbackUrlOf(svc, record), { method: 'POST', body: new URLSearchParams({ action: 'show' }) }),
+    );
+    for (const text of [browser.page.text, await page.text()]) {
+      assert.match(
+        text,
+        /What the model said before the call<\/h2>\s*<blockquote>The order arrived broken\.\n&lt;h2&gt;Approved&lt;\/h2&gt; \\u\{202e\}<\/blockquote>/,
+      );
+    }
+    assert.equal((await svc.approvals.get(record.requestId)).modelText, modelText);
+    await svc.approvals.signal({ signal: 'reject', payload: { requestId: record.requestId } }, { actor: 'me' });
   }));
 
 test('who has no token, a wrong one, a revoked one or one of no member gets no list and no request', () =>

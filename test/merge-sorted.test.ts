@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { mergeSorted, type SortedList } from '../plugins/dialects/shared/merge-sorted.ts';
+import { mergeSorted, type SortedList } from '../core/merge-sorted.ts';
 import { test } from './kit/test.ts';
 
 interface Item {

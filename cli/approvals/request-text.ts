@@ -93,6 +93,7 @@ export interface ShownRequest extends ApprovalRequest {
   /** Of what is shown, shortened. */
   readonly digest: string;
   readonly description?: string;
+  readonly modelText?: string;
 }
 
 /**
@@ -100,7 +101,7 @@ export interface ShownRequest extends ApprovalRequest {
  * misleads is named at the end, next to the question.
  */
 export function requestLines(request: ShownRequest, width: number): string[] {
-  const { requestId, executionId, agentTag, tool, description, reason, parameters, timestamp, timeout } = request;
+  const { requestId, executionId, agentTag, tool, description, reason, modelText, parameters } = request;
   const facts = [
     `request    ${requestId}`,
     `product    ${displayText(request.product)}`,
@@ -109,8 +110,9 @@ export function requestLines(request: ShownRequest, width: number): string[] {
     `agent      ${displayText(agentTag)}`,
     `tool       ${displayText(tool)}${description ? `: ${displayText(description)}` : ''}`,
     `reason     ${displayText(reason)}`,
-    `requested  ${timestamp}`,
-    `expires    ${timeout}`,
+    ...(modelText === undefined ? [] : [`model said ${displayText(modelText)}`]),
+    `requested  ${request.timestamp}`,
+    `expires    ${request.timeout}`,
     `digest     ${request.digest}`,
     'parameters',
   ];

@@ -13,6 +13,8 @@ export interface ApprovalDetails extends ApprovalRecord {
   readonly reviewToken?: string;
   /** The beginning of the request's digest, as prompts and pages show it: it names what was shown, and proves nothing. */
   readonly digest: string;
+  /** The beginning of what the model wrote before the call, if the program said. A model's text: show it as such. */
+  readonly modelText?: string;
   /** The tool's definition at the time of the call. */
   readonly definition?: { readonly description: string; readonly schema: { readonly [keyword: string]: Json } };
   /** Every delivery attempt, oldest first. */
@@ -45,6 +47,7 @@ export async function detailsOf(
   for await (const delivery of deliveriesOf(service, requestId)) deliveries.push(delivery);
   return {
     ...toApprovalRecord(row.record, reveal, await service.presence.unattendedSince(row.record)),
+    ...(body.modelText !== undefined && { modelText: body.modelText }),
     ...(definition && { definition }),
     deliveries,
     digest: shortDigest(body.digest),

@@ -160,6 +160,7 @@ const CALL_FIELDS: ReadonlySet<string> = new Set([
   'groupId',
   'requester',
   'model',
+  'modelText',
 ]);
 const CALL_SHAPE: Shape = {
   properties: Object.fromEntries([...CALL_FIELDS].map((name) => [name, name === 'tool' ? 'string' : 'any'])),

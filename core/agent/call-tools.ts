@@ -8,6 +8,8 @@ import {
   storableOutcome,
 } from '../approval/outcome.ts';
 import { SvcError } from '../errors.ts';
+import { isPlainObject } from '../json.ts';
+import { maskSensitive } from '../tool/mask-sensitive.ts';
 import { jsonResult, NOT_SERIALIZABLE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import { storableJson } from '../tool/safe-json.ts';
@@ -23,6 +25,14 @@ interface StepOptions {
   readonly resumed: boolean;
 }
 
+interface CallOfStep extends StepOptions {
+  readonly groupId: string | undefined;
+  readonly modelText: string;
+}
+
+const maskText = (text: string, { sensitive, parameters }: StepCall): string =>
+  isPlainObject(parameters) ? maskSensitive(text, sensitive, parameters as ToolParameters) : text;
+
 /** Runs the tool calls of a step concurrently, each as soon as it may. Returns when all have ended or the run stops. */
 export async function callTools(
   agent: AgentRuntime,
@@ -34,13 +44,15 @@ export async function callTools(
   let failure: { readonly error: unknown } | undefined;
   const open = step.calls.filter((call) => !call.outcome);
   const groupId = step.calls.length > 1 ? step.calls[0]?.requestId : undefined;
+  // The text is about all calls of the step.
+  const modelText = step.calls.reduce(maskText, step.text);
   const complete = async (call: StepCall): Promise<void> => {
     const { tool } = call;
     // After a stop no new call starts. Calls that have started or have a request still get their outcome.
     if (signal.aborted && !call.started && !(await agent.hasRequest(call.requestId))) return;
     run.emit({ type: 'tool_call', tool, parameters: redactParameters(call) });
     const outcome = await withToolSpan({ tool, callId: call.id, agentTag: agent.definition.tag }, () =>
-      callTool(agent, execution, run, call, { signal, resumed, groupId }),
+      callTool(agent, execution, run, call, { signal, resumed, groupId, modelText }),
     );
     const { changed, executedWith, ...ended } = withJsonResult(call, outcome);
     const { status, result } = storableOutcome(ended, tool);
@@ -67,7 +79,7 @@ async function callTool(
   execution: LeasedExecution,
   run: Run,
   call: StepCall,
-  { signal, resumed, groupId }: StepOptions & { readonly groupId: string | undefined },
+  { signal, resumed, groupId, modelText }: CallOfStep,
 ): Promise<CallResult> {
   const { tool, parameters, requestId } = call;
   if (call.oversized) return parametersTooLargeOutcome(tool);
@@ -84,6 +96,7 @@ async function callTool(
     ...(groupId !== undefined && { groupId }),
     ...(requester !== undefined && { requester }),
     model: `${provider}/${model}`,
+    modelText,
   };
   return agent.gate.call(
     { tool, parameters, executionId: execution.executionId, requestId, ...more },

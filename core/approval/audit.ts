@@ -20,8 +20,8 @@ export interface AuditEntry extends Omit<ApprovalEvent, 'type'> {
   readonly tool: string;
   readonly type: ApprovalEvent['type'] | 'delivered' | 'not_delivered';
   /**
-   * With `requested`: parameters (sensitive ones masked), reason and deadline, the digest of the tool, the version of the rule
-   * and the model. With a decision: its reason and changes.
+   * With `requested`: parameters (sensitive ones masked), reason and deadline, the digest of the tool, the version of the rule,
+   * the model, and what it wrote before the call. With a decision: its reason and changes.
    */
   readonly details?: object;
 }
@@ -64,12 +64,14 @@ export async function* auditEntries(
   const { requestId, executionId, agentTag, tool, ...rest } = toApprovalRecord(record);
   const common = { requestId, executionId, agentTag, tool };
   const { parameters, reason, timeout, decisionReason, modifiedParams, model, toolDigest, rule } = rest;
+  const { modelText } = record.body;
   const requested = {
     parameters,
     reason,
     timeout,
     toolDigest,
     ...(model !== undefined && { model }),
+    ...(modelText !== undefined && { modelText }),
     ...(rule && { rule: rule.version }),
   };
   for (const event of rest.events.slice(before.events)) {

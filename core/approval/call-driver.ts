@@ -18,7 +18,7 @@ import {
 import { isOutage, isRetryable } from './backend.ts';
 import {
   abortReason,
-  assertCallIds,
+  assertCallFields,
   type CallOptions,
   detachKind,
   type GateCall,
@@ -113,7 +113,7 @@ export async function driveCall(
   call: GateCall,
   options: DriveOptions,
 ): Promise<CallResult | PendingResult | undefined> {
-  assertCallIds(call);
+  assertCallFields(call);
   const drive = (request: ExistingRequest) =>
     new CallDriver(service, gate, gated?.tool, options, request).run(request, call.parameters);
   if (options.resumed && call.requestId !== undefined) {
@@ -160,6 +160,7 @@ export async function driveCall(
     ...(call.groupId !== undefined && { groupId: call.groupId }),
     ...(call.requester !== undefined && { requester: call.requester }),
     ...(call.model !== undefined && { model: call.model }),
+    ...(call.modelText !== undefined && { modelText: call.modelText }),
     ...(policy.verdict === 'deny' && { denied: policy.reason ?? 'A policy denies the call.' }),
   };
   return drive(await service.admission.run(() => createRequest(service, request)));

@@ -24,6 +24,11 @@ export interface GateCall {
   readonly requester?: string | undefined;
   /** The model that made the call, for the record, such as `openai/gpt-5`. */
   readonly model?: string | undefined;
+  /**
+   * What the model wrote in the turn before the call, for those who decide. Its first 2,000 characters are stored, with
+   * the values of sensitive parameters masked. A repeated call keeps that of the first.
+   */
+  readonly modelText?: string | undefined;
 }
 
 /** Signals and callbacks of a call. @experimental */
@@ -58,7 +63,14 @@ export function isCallId(value: unknown): value is string {
 }
 
 /** Throws `value_invalid`. */
-export function assertCallIds({ executionId, toolCallId, requestId, groupId, requester, model }: GateCall): void {
+export function assertCallFields(call: GateCall): void {
+  const { executionId, toolCallId, requestId, groupId, requester, model, modelText } = call;
+  if (modelText !== undefined && typeof modelText !== 'string') {
+    throw new SvcError('value_invalid', 'The modelText of the call is invalid.', {
+      why: 'It is not a string.',
+      state: 'Nothing ran.',
+    });
+  }
   if (requester !== undefined && principalProblems({ id: requester }).length > 0) {
     throw new SvcError('value_invalid', 'The requester of the call is invalid.', {
       why: 'It is not the id of a principal.',

@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { callDigest, callKey } from '../tool/call-digest.ts';
+import { maskSensitive } from '../tool/mask-sensitive.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
+import { storableText } from '../tool/safe-json.ts';
 import type { Tool } from '../tool/tool.ts';
 import { requestDigest } from './approved-parameters.ts';
 import { withOrigin } from './event-chain.ts';
@@ -17,6 +19,7 @@ import { withDenial } from './state.ts';
 import type { Subscription } from './watcher.ts';
 
 const SALT_BYTES = 16;
+const MAX_MODEL_TEXT = 2_000;
 
 /** A call whose parameters are valid. */
 export interface ValidatedCall {
@@ -42,6 +45,8 @@ interface RequestInput extends ValidatedCall {
   readonly requester?: string;
   /** The model that made the call. */
   readonly model?: string;
+  /** What the model wrote before the call. */
+  readonly modelText?: string;
   /** Reason of a policy that denied the call: the request is stored as rejected. */
   readonly denied?: string;
 }
@@ -191,7 +196,9 @@ function newRow(
   const timestamp = new Date(now).toISOString();
   const sensitive = tool.sensitive.length > 0 ? tool.sensitive : undefined;
   const salt = sensitive && randomBytes(SALT_BYTES).toString('base64url');
-  const call = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters, sensitive, salt, reason };
+  const modelText = storedModelText(input);
+  const named = { requestId, executionId, agentTag, tool: tool.tag, toolCallId, parameters };
+  const call = { ...named, sensitive, salt, reason, modelText };
   const row = withOrigin({
     requestId,
     status: 'waiting',
@@ -214,6 +221,7 @@ function newRow(
       ...(toolCallId !== undefined && { toolCallId }),
       ...(requester !== undefined && { requester }),
       ...(model !== undefined && { model }),
+      ...(modelText !== undefined && { modelText }),
       ...(rules && { rules }),
       waiters: [waiter],
       run: 'none',
@@ -221,6 +229,13 @@ function newRow(
     },
   });
   return input.denied === undefined ? row : withDenial(row, input.denied, now);
+}
+
+/** Masked before it is cut: a part of a value would not be found. */
+function storedModelText({ modelText = '', tool, parameters }: RequestInput): string | undefined {
+  const text = maskSensitive(storableText(modelText).trim(), tool.sensitive, parameters);
+  if (text === '') return undefined;
+  return text.length <= MAX_MODEL_TEXT ? text : `${storableText(text.slice(0, MAX_MODEL_TEXT))}…`;
 }
 
 function callConflict({ executionId, toolCallId }: ValidatedCall, requestId: string): SvcError {

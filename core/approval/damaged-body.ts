@@ -45,13 +45,14 @@ const TEXTS = ['tool', 'toolDigest', 'digest', 'reason', 'timestamp'] as const s
 function isReadable(body: unknown): boolean {
   if (!isPlainObject(body) || TEXTS.some((name) => typeof body[name] !== 'string')) return false;
   const { run, parameters, events, decision, claim, outcome, sensitive, waiters, votes, rules } = body;
-  const { timeoutMs, validForMs = 0, salt = '' } = body;
+  const { timeoutMs, validForMs = 0, salt = '', modelText = '' } = body;
   return (
     RUNS.has(run) &&
     isPlainObject(parameters) &&
     isDuration(timeoutMs) &&
     isDuration(validForMs) &&
     isText(salt) &&
+    isText(modelText) &&
     events !== undefined &&
     isOptionalList(events, isPlainObject) &&
     isOptional(decision, ({ at, by }) => isMoment(at) && isText(by)) &&

@@ -5,7 +5,7 @@ import { isVerified, type Principal } from './principal.ts';
 import { toApprovalRecord } from './public-view.ts';
 import type { ApprovalRecord, ApprovalStatus } from './request.ts';
 import { personKey } from './rule.ts';
-import { type ApprovalRow, EXPIRY_SHARDS } from './schema.ts';
+import { type ApprovalRow, waitingByExpiry } from './schema.ts';
 import type { ApprovalService } from './service.ts';
 
 export interface InboxQuery {
@@ -96,38 +96,13 @@ function hasApproved(row: ApprovalRow, person: Principal): boolean {
   );
 }
 
-/** The requests that wait and whose deadline has not passed, by deadline, read in parts of about `size`. */
+/** The requests that wait and whose deadline has not passed, by deadline, read in parts of `size`. */
 async function* waitingRows(service: ApprovalService, size: number, after?: Position): AsyncGenerator<ApprovalRow> {
-  const perShard = Math.ceil((2 * size) / EXPIRY_SHARDS);
   const now = await service.clock.readNow();
-  for (let last = after; ; ) {
-    const query = { from: new Date(Math.max(now + 1, last?.expiresAt.getTime() ?? 0)), limit: perShard };
-    const shards = await Promise.all(
-      Array.from({ length: EXPIRY_SHARDS }, (_, shard) => shardRows(service, shard, query, last)),
-    );
-    // A shard with more rows may have some before the later ones of the others.
-    const [end] = shards.flatMap((rows) => (rows.length < perShard ? [] : (rows.at(-1) ?? []))).sort(byDeadline);
-    yield* shards
-      .flat()
-      .filter((row) => !end || byDeadline(row, end) <= 0)
-      .sort(byDeadline);
-    if (!end) return;
-    last = end;
+  const from = new Date(Math.max(now + 1, after?.expiresAt.getTime() ?? 0));
+  for await (const { record } of allRows(service.rows, 'byExpiry', { ...waitingByExpiry, from, limit: size })) {
+    if (!after || byDeadline(record, after) > 0) yield record;
   }
-}
-
-async function shardRows(
-  { rows }: ApprovalService,
-  shard: number,
-  query: { readonly from: Date; readonly limit: number },
-  after: Position | undefined,
-): Promise<ApprovalRow[]> {
-  const found: ApprovalRow[] = [];
-  for await (const { record } of allRows(rows, 'byExpiry', { equals: { status: 'waiting', shard }, ...query })) {
-    if (after && byDeadline(record, after) <= 0) continue;
-    if (found.push(record) === query.limit) break;
-  }
-  return found;
 }
 
 function byDeadline(one: Position, other: Position): number {

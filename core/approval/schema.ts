@@ -1,5 +1,5 @@
 import type { Json } from '../json.ts';
-import type { RecordDefinition } from '../records.ts';
+import type { PageQuery, RecordDefinition } from '../records.ts';
 import type { ToolIdentity } from '../tool/call-digest.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
 import type { Principal } from './principal.ts';
@@ -45,6 +45,8 @@ export interface ApprovalBody {
   readonly requester?: string;
   /** The model that made the call, if the program said. */
   readonly model?: string;
+  /** The beginning of what the model wrote before the call, if the program said, with sensitive values masked. */
+  readonly modelText?: string;
   /** The rules of the configuration for the call, as they were when it was made; absent if there were none. */
   readonly rules?: StoredRules;
   /** The last vote of each person, the newest last; with a rule only. */
@@ -121,6 +123,12 @@ export const approvals: RecordDefinition<ApprovalRow> = {
   // Only decisions and results: nobody waits for a new request, a claim or a heartbeat.
   notifyOn: ({ status, body }) => status !== 'waiting' && (body as ApprovalBody).run !== 'claimed',
 };
+
+/** A query of the index by expiry, for all that waits. */
+export const waitingByExpiry = {
+  equals: { status: 'waiting' },
+  anyOf: Array.from({ length: EXPIRY_SHARDS }, (_, shard) => ({ shard })),
+} satisfies Partial<PageQuery<ApprovalRow>>;
 
 /**
  * Maps a caller's `toolCallId` to its request, and the tag of a tool to its first one: a tool without such a row has

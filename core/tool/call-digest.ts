@@ -19,6 +19,8 @@ export interface BoundCall {
   /** Random, with sensitive parameters: without it, a digest would let readers try values until one fits. */
   readonly salt?: string | undefined;
   readonly reason: string;
+  /** What the model wrote before the call; a digest without it is that of a call without it. */
+  readonly modelText?: string | undefined;
 }
 
 /**
@@ -35,8 +37,10 @@ export function callDigest(call: BoundCall): string {
 
 /** What the digest covers, and nothing else. */
 export function boundCall(call: BoundCall): BoundCall {
-  const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, salt, reason } = call;
-  return { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters, sensitive, salt, reason };
+  const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters } = call;
+  const { sensitive, salt, reason, modelText } = call;
+  const named = { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters };
+  return { ...named, sensitive, salt, reason, modelText };
 }
 
 const SHORT_LENGTH = 8;

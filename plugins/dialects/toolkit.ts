@@ -22,6 +22,7 @@ export type {
   UpdateJob,
   WholeCatalog,
 } from '../../core/dialect.ts';
+export { mergedPage } from '../../core/merged-page.ts';
 export {
   anyDefinition,
   buildPage,

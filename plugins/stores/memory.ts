@@ -1,9 +1,11 @@
 import type { Connection } from '../../core/dialect.ts';
+import { mergedPage } from '../../core/merged-page.ts';
 import {
   anyDefinition,
   buildPage,
   CLOCK,
   ELAPSED,
+  type Page,
   type PageQuery,
   pageIndex,
   pageStart,
@@ -118,7 +120,8 @@ class Table implements RecordStore<RecordValues> {
     return 'removed';
   }
 
-  async page(name: string, query: PageQuery<RecordValues>) {
+  async page(name: string, query: PageQuery<RecordValues>): Promise<Page<RecordValues>> {
+    if (query.anyOf) return mergedPage(this.#definition, name, query, (one) => this.page(name, one));
     const index = pageIndex(this.#definition, name, query);
     const { equals = {}, from, to, direction, limit, columns } = query;
     const start = pageStart(this.#definition, index, query);

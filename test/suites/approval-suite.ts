@@ -735,9 +735,13 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       const [app, bank] = [await open(), new Bank()];
       const changes: readonly ((row: ApprovalRow) => ApprovalRow)[] = [
         (row) => ({ ...row, agentTag: 'trusted' }),
-        ...[{ reason: 'Routine.' }, { tool: 'look' }, { toolCallId: 'another' }, { sensitive: ['order'] }].map(
-          (changed) => (row: ApprovalRow) => ({ ...row, body: { ...row.body, ...changed } }),
-        ),
+        ...[
+          { reason: 'Routine.' },
+          { modelText: 'Routine.' },
+          { tool: 'look' },
+          { toolCallId: 'another' },
+          { sensitive: ['order'] },
+        ].map((changed) => (row: ApprovalRow) => ({ ...row, body: { ...row.body, ...changed } })),
       ];
       for (const change of changes) {
         for (const isDetached of [false, true]) {
@@ -761,6 +765,45 @@ function cases(declare: DeclareCase, store: StoreUnderTest): void {
       assert.equal(bank.paid.length, 0);
     },
     { tampers: true },
+  );
+
+  on(
+    'what the model wrote before a call is stored with it, cut and with masked values, and is in no list',
+    async (open) => {
+      const [app, bank] = [await open(), new Bank()];
+      const parameters = {
+        order: { type: 'string' },
+        amount: { type: 'number' },
+        iban: { type: 'string', sensitive: true },
+      };
+      const gate = createGate(app, compileTestTools(bank.tool({ parameters } as never)));
+      const words = 'To DE00SECRET, \u{1f642}\ud83d\0 as you said.';
+      const modelText = words.padEnd(3_000, 'x');
+      const call = refund({ order: 'a', amount: 1, iban: 'DE00SECRET' }, { modelText, requestId: newRequestId() });
+      const { request, outcome } = await startCall(gate, call);
+      const { body } = (await readRow(app, request)).record;
+      assert.equal(body.modelText, `${'To [masked], \u{1f642}\ufffd\ufffd as you said.'.padEnd(2_000, 'x')}…`);
+      assert.deepEqual(
+        (await trailOf(app)).map(({ type, details }) => [type, (details as { modelText?: string }).modelText]),
+        [['requested', body.modelText]],
+      );
+      const { records } = await listApprovals(app.service);
+      assert.equal(records.length, 1);
+      assert.ok(!JSON.stringify([request, records]).includes('as you said'));
+      await approve(app, request, undefined, { reviewToken: body.digest });
+      assert.equal((await outcome).status, 'completed');
+      const again = await createGate(app, compileTestTools(bank.tool({ parameters } as never))).call(
+        { ...call, modelText: 'Other words.' },
+        { resumed: true },
+      );
+      assert.equal(again.status, 'completed');
+      assert.equal(bank.paid.length, 1);
+      const silent = await startCall(gate, refund({ order: 'b', amount: 1 }, { modelText: ' \n' }));
+      assert.ok(!('modelText' in (await readRow(app, silent.request)).record.body));
+      await expectError(gate.call(refund(undefined, { modelText: 5 as never })), 'value_invalid');
+      await reject(app, silent.request);
+      await silent.outcome;
+    },
   );
 
   on('a stored definition of a tool that was changed is not shown, and validates nothing', async (open) => {

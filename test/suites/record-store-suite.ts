@@ -156,6 +156,35 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
     );
 
     declareCase(
+      'a page of several values is one list',
+      'With `anyOf`, pages contain the records with any of these values once, in the order of the sort column and of the key whatever values they have.',
+      async (connect) => {
+        const backend = await connect();
+        await backend.ensureTables([anyDefinition(things)]);
+        const records = backend.records(things);
+        for (let n = 0; n < 40; n += 1)
+          await records.insert(thing(`k${n}`, n % 7, n % 5 === 0 ? 'rare' : `of ${n % 2}`));
+        const found = Array.from({ length: 40 }, (_, n) => n)
+          .filter((n) => n % 5 === 0 || n % 2 === 1)
+          .sort((a, b) => (a % 7) - (b % 7) || (`k${a}` < `k${b}` ? -1 : 1))
+          .map((n) => `k${n}`);
+        const anyOf = [{ kind: 'of 1' }, { kind: 'rare' }, { kind: 'none' }];
+        for (const limit of [1, 5, 1000]) {
+          assert.deepEqual(await readAllPages(records, { anyOf, limit }), found);
+          assert.deepEqual(await readAllPages(records, { anyOf, limit, direction: 'desc' }), [...found].reverse());
+        }
+        const bounded = await records.page('bySize', { anyOf, from: 2, to: 3, limit: 4, columns: ['kind'] });
+        assert.deepEqual(
+          bounded.records.map(({ record, version }) => [record, version]),
+          found
+            .filter((id) => [2, 3].includes(Number(id.slice(1)) % 7))
+            .slice(0, 4)
+            .map((id) => [{ kind: Number(id.slice(1)) % 5 === 0 ? 'rare' : 'of 1' }, 1]),
+        );
+      },
+    );
+
+    declareCase(
       'an invalid page query is an error',
       'A limit outside 1 to 1,000 and an unknown cursor are rejected with `value_invalid`.',
       async (connect) => {

@@ -46,6 +46,8 @@ export interface FormView {
   readonly request: ApprovalRecord;
   /** What the tool does. */
   readonly description: string | undefined;
+  /** What the model wrote before the call. */
+  readonly modelText: string | undefined;
   /** Undefined: the parameters cannot be changed. */
   readonly form: ParametersForm | undefined;
   readonly problems: readonly FormProblem[];
@@ -99,6 +101,7 @@ async function show(
     kind: 'form',
     request: toApprovalRecord(shown, true, unattendedSince),
     description: definition?.description,
+    modelText: shown.body.modelText,
     form,
     problems: problems.length === 0 && form ? problemsOfForm(form) : problems,
     posted,

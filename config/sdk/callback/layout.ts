@@ -13,17 +13,19 @@ a{color:var(--accent);text-underline-offset:.15em}a:hover{text-decoration-thickn
 pre,code,.code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre,code,.code{font-size:.875em}
 pre{line-height:1.6;white-space:pre-wrap;word-break:break-all;background:var(--card);border:1px solid var(--line);padding:1rem 1.25rem;border-radius:10px;margin:1rem 0}
+blockquote{margin:1rem 0;padding:.75rem 1.25rem;white-space:pre-wrap;background:var(--card);border:1px solid var(--line);border-left:4px solid var(--field);border-radius:10px}
 .warnings{border-color:var(--bad);border-left-width:5px;background:var(--warn);word-break:normal}
 .question{font-size:1.0625rem;font-weight:600;background:var(--accent-soft);border-left:4px solid var(--accent);border-radius:10px;padding:.8rem 1.1rem;margin:1.5rem 0}
+.question span{display:block;font-size:.875rem;font-weight:400;color:var(--muted)}
 .muted{color:var(--muted)}.bad{color:var(--bad)}.good{color:var(--good)}
 .bar{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;justify-content:space-between;border-bottom:1px solid var(--line);padding-bottom:.75rem;font-size:.9375rem}
 .bar p,.bar form{margin:0}.bar form p{display:flex;flex-wrap:wrap;gap:.4rem .8rem;align-items:center}.bar button{font-size:.875rem;min-height:2rem;padding:.15rem .8rem}
 dl{display:grid;grid-template-columns:minmax(8rem,max-content) minmax(0,1fr);background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.4rem 1.25rem;margin:1rem 0}
-dt,dd{margin:0;padding:.6rem 0}dt{color:var(--muted);font-size:.9375rem;line-height:1.65;padding-right:1.5rem}
+dt,dd{margin:0;padding:.45rem 0}dt{color:var(--muted);font-size:.9375rem;line-height:1.65;padding-right:1.5rem}
 dd+dt,dd+dt+dd{border-top:1px solid var(--line)}
 label{display:block;font-weight:600}
 input,textarea,select{font:inherit;font-weight:400;line-height:1.4;color:inherit;background:var(--card);border:1px solid var(--field);border-radius:8px;padding:.55rem .75rem;min-height:2.75rem;width:100%;margin-top:.35rem}
-textarea{display:block;font-size:.9375rem;resize:vertical}textarea[spellcheck=false]{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+textarea{display:block;font-size:.9375rem;resize:vertical}@supports(field-sizing:content){textarea{field-sizing:content;max-height:26rem;resize:none}}textarea[spellcheck=false]{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 input[type=checkbox],input[type=radio]{width:1.25rem;min-height:1.25rem;height:1.25rem;margin:0 .5rem 0 0;vertical-align:middle}
 button,.button{font:inherit;font-weight:600;line-height:1.4;display:inline-block;min-height:2.75rem;padding:.5rem 1.35rem;border-radius:8px;border:1px solid var(--field);background:var(--card);color:var(--text);text-align:center;text-decoration:none;cursor:pointer}
 button:hover,.button:hover{border-color:var(--text)}
@@ -32,19 +34,20 @@ button[value=reject]{border-color:var(--bad);color:var(--bad)}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.5rem}.buttons>*{min-width:9rem}
 main ul,main ol{padding-left:1.25rem}main li{margin:.35rem 0}
 nav.tabs{display:flex;flex-wrap:wrap;gap:.25rem;border-bottom:1px solid var(--line);margin:0 0 1rem}.tabs a{padding:.6rem .9rem;color:var(--muted);text-decoration:none;border-bottom:3px solid transparent}.tabs a:hover{color:var(--text)}.tabs a[aria-current]{color:var(--text);font-weight:600;border-color:var(--accent)}
-.filter{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;align-items:end;margin:1rem 0 1.5rem}.filter label{font-size:.9375rem}.filter .check{align-self:center;padding-top:1.2rem;font-weight:400}
+.filter{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;align-items:end;margin:1rem 0 1.5rem}.filter label{font-size:.9375rem}.filter .check{display:flex;align-items:center;min-height:2.75rem;font-weight:400}
 .requests{list-style:none;padding:0;display:grid;gap:.75rem}main .requests li{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;box-shadow:var(--shadow);padding:.9rem 1.25rem;display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.15rem 1rem}
 .requests li>*{margin:0;grid-column:1}.requests li .state{grid-column:2;grid-row:1}
-.state{font-weight:600}.state.waiting{color:var(--accent)}.state.approved{color:var(--good)}.state.rejected{color:var(--bad)}
+.state{font-weight:600}.state::first-letter{text-transform:uppercase}.state.waiting{color:var(--accent)}.state.approved{color:var(--good)}.state.rejected{color:var(--bad)}
 .empty{text-align:center;color:var(--muted);border:1px dashed var(--line);border-radius:10px;padding:3rem 1rem}
 fieldset{border:1px solid var(--line);border-radius:8px;padding:.25rem 1rem 1rem;margin:1rem 0;min-width:0}legend{font-weight:600;padding:0 .4rem}
 details{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.6rem 1.25rem;margin:1rem 0}summary{font-weight:600;cursor:pointer;padding:.25rem 0}
 .field{margin:1rem 0}.field button{margin-top:.4rem}.hint,.field .bad{font-size:.875rem;margin:.1rem 0}.hint{color:var(--muted)}
 [aria-invalid]{border:2px solid var(--bad)}
-.problems{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:10px;padding:0 1.25rem;margin:1rem 0}.problems h2{margin-top:1rem}
+.problems{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:10px;padding:0 1.25rem;margin:1rem 0}.problems h2{margin-top:1rem}.problems:focus-visible{outline-color:var(--bad)}
+.history{list-style:none;padding:0}.history li{display:flex;flex-wrap:wrap;gap:0 1rem}.history time{font-variant-numeric:tabular-nums}
 .diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff pre{margin:.25rem 0 .5rem;padding:.5rem .85rem;background:var(--back)}
 .default{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
-@media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}.filter .check{padding-top:0}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
+@media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */

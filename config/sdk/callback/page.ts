@@ -48,18 +48,28 @@ export function summaryPage(context: PageContext): string {
 
 /** The whole request with its decision form. `view` proves that the request was shown. */
 export function decisionPage(context: PageContext, answer: FormView, { digest, view }: ShownRequest): string {
-  const { request, description } = answer;
+  const { request, description, modelText } = answer;
   const { parameters, reason } = request;
   const shown = { ...context, request };
   const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
   const warnings = warningLines(parameters);
-  const question = html`<p class="question">${`${questionOf(shown)}? Digest of what is shown: ${digest}`}</p>${ruleNotice(shown)}${unattendedNotice(request)}`;
+  const question = html`${renderQuestion(shown, digest)}${ruleNotice(shown)}${unattendedNotice(request)}`;
   return page(
     'Approval',
     html`${renderSummary(answer.problems)}${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
-<pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
+${renderModelText(modelText)}<pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
 ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${renderDecisionForm(answer, { view, hidden: personField(context), question })}`,
     { bar: accountNotice(context) },
+  );
+}
+
+/** What the model wrote before the call, as a quotation: whatever it says is no text of the page. */
+export function renderModelText(modelText: string | undefined): Content {
+  return (
+    modelText !== undefined &&
+    html`<h2>What the model said before the call</h2>
+<blockquote>${displayText(modelText, { lines: true })}</blockquote>
+`
   );
 }
 
@@ -72,6 +82,11 @@ export function confirmationPage(
   const question = html`<p class="question">${`${questionOf(context)} with these changes? Digest of the request: ${digest}`}</p>`;
   const body = html`<p>Nothing was decided yet.</p>\n${requestFacts(context)}<h2>Changes</h2>\n${renderConfirmation(answer, question)}`;
   return page('Approve with changes', body, { bar: accountNotice(context) });
+}
+
+/** What is decided, above the buttons. `digest`: of the request, shortened. */
+export function renderQuestion(context: Omit<PageContext, 'account'>, digest: string): Html {
+  return html`<p class="question">${questionOf(context)}? <span>Digest of what is shown: ${digest}</span></p>`;
 }
 
 /** `Let payouts call refund in shop, dev` */

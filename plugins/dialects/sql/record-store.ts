@@ -1,3 +1,4 @@
+import { mergedPage } from '../../../core/merged-page.ts';
 import {
   buildPage,
   type Guard,
@@ -140,6 +141,7 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       return changed > 0 ? 'removed' : ((await failureReason(id, expectedVersion)) ?? 'stale');
     },
     async page(name, query) {
+      if (query.anyOf) return mergedPage(definition, name, query, (one) => this.page(name, one));
       const index = pageIndex(definition, name, query);
       const wanted = query.columns ?? columns;
       const down = query.direction === 'desc';

@@ -147,6 +147,7 @@ export const request = open(
     // Of one request, not in lists.
     reviewToken: about(text, 'proof that the whole request was shown: send it with the decision'),
     digest: about(text, 'the beginning of the digest of the request'),
+    modelText: about(text, 'the beginning of what the model wrote before the call, if the program said'),
     definition: open({ description: text, schema: values }),
     deliveries: list(delivery),
   },

@@ -101,7 +101,9 @@ export function common({ name, path, label, canBeLeftOut, remove }: Slot, about:
     name,
     path,
     label: canBeLeftOut ? `${label} (optional)` : label,
-    hint: [cut, hint].filter((text) => text !== undefined && text !== '').join(' '),
+    hint: [hint ? asSentence(cut) : cut, hint].filter((text) => text !== undefined && text !== '').join(' '),
     ...(remove !== undefined && { remove }),
   };
 }
+
+const asSentence = (text: string): string => (text === '' || /[.!?:…]$/.test(text) ? text : `${text}.`);

@@ -137,9 +137,18 @@ export function problemsAtFields(form: ParametersForm, problems: readonly Parame
   return problems.map(({ parameter, why }) => {
     const around = controls.filter(({ path }) => isWithin(parameter, pathText(path)));
     const field = form.kind === 'json' ? JSON_FIELD : around.at(-1)?.name;
-    return { field, path: parameter, text: why };
+    const text = why.replace(/^must be ([<>]=?) /, (_, sign: string) => `must be ${COMPARISONS[sign]} `);
+    return { field, path: parameter, text };
   });
 }
+
+/** For the signs in messages of the validator. */
+const COMPARISONS: Readonly<Record<string, string>> = {
+  '<=': 'at most',
+  '>=': 'at least',
+  '<': 'less than',
+  '>': 'more than',
+};
 
 function withChildren(control: Control): Control[] {
   return control.kind === 'branch' ? [control, ...control.children.flatMap(withChildren)] : [control];

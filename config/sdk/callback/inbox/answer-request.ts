@@ -10,7 +10,7 @@ import { detailsOf } from '../../approval-details.ts';
 import { answerForm, type FormView, renderConfirmation, renderDecisionForm } from '../decision-form.ts';
 import { renderSummary } from '../form/render.ts';
 import { html } from '../html.ts';
-import { questionOf } from '../page.ts';
+import { questionOf, renderQuestion } from '../page.ts';
 import { htmlResponse, httpErrorOf, redirectResponse } from '../response.ts';
 import { tokenClaims } from '../token.ts';
 import type { InboxFrame } from './frame.ts';
@@ -78,11 +78,10 @@ async function draw(context: RequestContext, frame: InboxFrame, row: RequestRow)
 function renderForm(context: RequestContext, frame: InboxFrame, row: RequestRow, shown: FormView) {
   const { product, env } = context;
   const digest = shortDigest(row.record.body.digest);
-  const text = `${questionOf({ request: shown.request, product, env })}? Digest of what is shown: ${digest}`;
   return renderDecisionForm(shown, {
     view: viewOf(context, row),
     hidden: html`<input type="hidden" name="person" value="${frame.visitor.principal.id}">`,
-    question: html`<p class="question">${text}</p>`,
+    question: renderQuestion({ request: shown.request, product, env }, digest),
   });
 }
 

@@ -11,6 +11,7 @@ import type { ApprovalDetails } from '../../approval-details.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
+import { renderModelText } from '../page.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 import { LIVE_SCRIPT, liveState } from './live.ts';
 
@@ -42,8 +43,9 @@ export function requestPage(context: RequestPage): string {
     html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context)}</div>
 ${liveState(context)}${LIVE_SCRIPT}
 ${facts(request)}
-${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${override(request)}</p>`}</div>
-<div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>`,
+${renderModelText(request.modelText)}${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${override(request)}</p>`}</div>
+<div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>
+${identifiers(request)}`,
     { bar: inboxBar(context) },
   );
 }
@@ -78,22 +80,31 @@ function override({ rule, requestId }: ApprovalDetails): Content {
   );
 }
 
-function facts(request: ApprovalDetails): Html {
-  const { requestId, executionId, agentTag, tool, definition, reason, requester, model, timestamp, timeout, digest } =
-    request;
-  const rows: [string, string | undefined][] = [
+function facts({ definition, reason, tool, agentTag, requester, model, timestamp, timeout }: ApprovalDetails): Html {
+  return factList([
     ['What it does', definition?.description],
     ['Reason', reason],
     ['Tool', tool],
     ['Agent', agentTag],
     ['Requested by', requester],
     ['Model', model],
-    ['Requested at', timestamp],
-    ['Expires at', timeout],
-    ['Execution', executionId],
+    ['Requested at', secondText(timestamp)],
+    ['Expires at', secondText(timeout)],
+  ]);
+}
+
+/** What a program or a colleague asks for, below what people read. */
+function identifiers({ requestId, executionId, digest }: ApprovalDetails): Html {
+  const rows = factList([
     ['Request', requestId],
+    ['Execution', executionId],
     ['Digest', digest],
-  ];
+  ]);
+  return html`<h2>Identifiers</h2>
+${rows}`;
+}
+
+function factList(rows: readonly (readonly [name: string, value: string | undefined])[]): Html {
   const known = rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
   return html`<dl>${known.map(([name, value]) => html`<dt>${name}</dt><dd>${displayText(value)}</dd>\n`)}</dl>`;
 }
@@ -148,6 +159,9 @@ function others({ others: calls, request, inboxUrl }: RequestPage): Content {
 
 function events(request: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): Html {
   return html`<h2>History</h2>
-<ol class="history">${history(request).map(({ at, words }) => html`<li><time class="muted" datetime="${at}">${at}</time> ${words.join(' ')}</li>\n`)}</ol>
+<ol class="history">${history(request).map(({ at, words }) => html`<li><time class="muted" datetime="${at}">${secondText(at)}</time> ${words.join(' ')}</li>\n`)}</ol>
 `;
 }
+
+/** `2026-11-28 10:30:07 UTC` */
+const secondText = (at: string): string => `${at.slice(0, 19).replace('T', ' ')} UTC`;

@@ -1,7 +1,9 @@
+import { mergeSorted, type SortedList } from '../../../../core/merge-sorted.ts';
 import {
   type AnyRecordDefinition,
   buildPage,
   columnOf,
+  equalsOf,
   type Page,
   type PagePosition,
   type PageQuery,
@@ -10,7 +12,6 @@ import {
   type RecordValues,
   type Versioned,
 } from '../../../../core/records.ts';
-import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 import type { Row, Session } from '../connection/session.ts';
 import { ifMissing } from '../connection/system-schema.ts';
@@ -56,8 +57,8 @@ export async function pageFromLockPartition(
     })
     .filter(
       (entry) =>
-        index.equals.every(
-          (column) => compareValues(entry.record[column] ?? null, query.equals?.[column] ?? null) === 0,
+        equalsOf(query).some((equals) =>
+          index.equals.every((column) => compareValues(entry.record[column] ?? null, equals[column] ?? null) === 0),
         ) &&
         (query.from === undefined || compareValues(entry.sort, query.from) >= 0) &&
         (query.to === undefined || compareValues(entry.sort, query.to) <= 0) &&
@@ -77,6 +78,8 @@ function pageOf(entries: readonly PageEntry[], limit: number, wanted: readonly s
   return buildPage(entries, limit, read, (entry) => entry);
 }
 
+/** Rows that are read ahead of each of many partitions. */
+const EXTRA_OF_MANY = 2;
 /** An index row without a record may belong to a write in progress, but not for this long. */
 const ORPHAN_AFTER_MS = 600_000;
 
@@ -132,10 +135,9 @@ async function readIndexRows(
 ): Promise<IndexRow[]> {
   const sort = columnOf(definition, index.sort);
   const descending = query.direction === 'desc';
-  const equals = index.equals.map((name) => encodeColumn(query.equals?.[name], columnOf(definition, name), name));
   const encode = (value: RecordValue) => encodeColumn(value, sort, index.sort);
   const order = descending ? ' ORDER BY sort DESC, key DESC, version DESC' : '';
-  const read = async (shard: number, start: PagePosition | undefined, limit: number) => {
+  const read = async (equals: readonly unknown[], shard: number, start: PagePosition | undefined, limit: number) => {
     const bounds: [string, readonly unknown[]][] = [];
     // One bound on each side: the start position is always within the bounds of the query.
     if (start) bounds.push([`(sort, key) ${descending ? '<' : '>'} (?, ?)`, [encode(start.sort), start.key]]);
@@ -157,17 +159,22 @@ async function readIndexRows(
     }));
     return { items: latestPerPosition(indexRows), more: rows.length === limit };
   };
-  const shards = Array.from(
-    { length: SHARD_COUNT },
-    (_, shard): SortedList<IndexRow> =>
-      (after, limit) =>
-        read(shard, after ?? from, limit),
-  );
+  const partitions = equalsOf(query).flatMap((values) => {
+    const equals = index.equals.map((name) => encodeColumn(values[name], columnOf(definition, name), name));
+    return Array.from(
+      { length: SHARD_COUNT },
+      (_, shard): SortedList<IndexRow> =>
+        (after, limit) =>
+          read(equals, shard, after ?? from, limit),
+    );
+  });
+  // The more partitions, the smaller the part that one of them can have of the page.
+  const extra = query.anyOf && EXTRA_OF_MANY;
   return ifMissing(
     session,
     indexTable(definition, index),
     ['key'],
-    () => mergeSorted(shards, size, (a, b) => (descending ? -1 : 1) * comparePositions(a, b)),
+    () => mergeSorted(partitions, size, (a, b) => (descending ? -1 : 1) * comparePositions(a, b), extra),
     async () => [],
   );
 }

@@ -26,7 +26,7 @@ export async function batchGet(
   } = {},
 ): Promise<Item[]> {
   const found: Item[] = [];
-  for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST) {
+  const read = async (from: number): Promise<void> => {
     let left = keys.slice(from, from + KEYS_PER_REQUEST);
     const request = async () => {
       const input = { RequestItems: { [table]: { ...projection, Keys: left as never[], ConsistentRead: true } } };
@@ -35,12 +35,14 @@ export async function batchGet(
       left = response.UnprocessedKeys?.[table]?.Keys ?? [];
       if (left.length > 0) throw new ThrottledError(`${left.length} keys of a batch were left unread.`);
     };
-    try {
-      await client.retry(request);
-    } catch (error) {
-      if (isNotFound(error)) return [];
-      throw error;
-    }
+    await client.retry(request);
+  };
+  const parts = Array.from({ length: Math.ceil(keys.length / KEYS_PER_REQUEST) }, (_, part) => part * KEYS_PER_REQUEST);
+  try {
+    await Promise.all(parts.map(read));
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
   }
   return found;
 }

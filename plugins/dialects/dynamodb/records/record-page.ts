@@ -1,12 +1,13 @@
+import { mergeSorted, type SortedList } from '../../../../core/merge-sorted.ts';
 import {
   type AnyRecordDefinition,
   buildPage,
+  equalsOf,
   type Page,
   type PageQuery,
   pageStart,
   type RecordValues,
 } from '../../../../core/records.ts';
-import { mergeSorted, type SortedList } from '../../shared/merge-sorted.ts';
 import type { DynamoClient } from '../connection/client.ts';
 import { ignoreNotFound } from '../connection/errors.ts';
 import { batchGet, scanPages } from '../connection/read-items.ts';
@@ -86,7 +87,7 @@ async function pageFromTable(
 /** Reads the keys from the index, which lags, and the current items from the table. Leaves out items whose key has changed. */
 async function pageFromIndex(request: PageRequest, cursor: string | undefined): Promise<SortedItem[]> {
   const { client, definition, index, query } = request;
-  const partitions = indexPartitions(index, query.equals ?? {});
+  const partitions = equalsOf(query).flatMap((equals) => indexPartitions(index, equals));
   const found: SortedItem[] = [];
   let position = cursor;
   for (;;) {

@@ -1,5 +1,6 @@
 import type { Document, Filter } from 'mongodb';
 import { isSvcError } from '../../../../core/errors.ts';
+import { mergedPage } from '../../../../core/merged-page.ts';
 import {
   type AnyRecordDefinition,
   anyDefinition,
@@ -86,7 +87,7 @@ export function recordStore<R extends object>(
     });
     return after?.[VERSION] === version + 1;
   };
-  return withErrorMapping({
+  return withErrorMapping<R>({
     async insert(record) {
       try {
         const update = recordUpdate(definition, record as Values, performance.now(), 1);
@@ -116,6 +117,7 @@ export function recordStore<R extends object>(
       return deletedCount > 0 ? 'removed' : ((await conflictOf(key, version)) ?? 'stale');
     },
     async page(name, query) {
+      if (query.anyOf) return mergedPage(typedDefinition, name, query, (one) => this.page(name, one));
       const { equals, from, to, direction, limit, columns: wanted = columns as (keyof R & string)[] } = query;
       const index = pageIndex(typedDefinition, name, query);
       const conditions: Document[] = index.equals.map((column) => ({ [column]: equals?.[column] }));

@@ -1,3 +1,4 @@
+import { mergedPage } from '../../../../core/merged-page.ts';
 import {
   type AnyRecordDefinition,
   allRows,
@@ -68,7 +69,7 @@ export function keyValueRecords<R extends object>(driver: KeyValueDriver, typed:
       if (guard.epoch !== undefined && epoch !== String(guard.epoch)) return 'stale';
     }
   };
-  return typedStore<R>({
+  const store: RecordStore<RecordValues> = {
     insert: (record) =>
       convert(async () => {
         const { changes, expected } = await prepareWrite(driver, { definition, record }, 0, undefined);
@@ -97,6 +98,7 @@ export function keyValueRecords<R extends object>(driver: KeyValueDriver, typed:
       }),
     page: (name, query) =>
       convert(async () => {
+        if (query.anyOf) return mergedPage(definition, name, query, (one) => store.page(name, one));
         const index = name === ALL ? allOf(definition) : pageIndex(definition, name, query);
         const [start, reverse] = [pageStart(definition, index, query), query.direction === 'desc'];
         const position = (value: RecordValue) => sortText(value, index, definition);
@@ -129,7 +131,8 @@ export function keyValueRecords<R extends object>(driver: KeyValueDriver, typed:
         }
         throw new Error(`the index ${definition.collection}.${name} has an entry without a record`);
       }),
-  });
+  };
+  return typedStore<R>(store);
 }
 
 /** Writes all records or none. Returns the values of CLOCK and ELAPSED. Throws `lock_lost` if one has changed. */

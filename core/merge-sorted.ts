@@ -16,8 +16,9 @@ export async function mergeSorted<T>(
   lists: readonly SortedList<T>[],
   size: number,
   compare: (a: T, b: T) => number,
+  extra = EXTRA,
 ): Promise<T[]> {
-  const share = Math.min(size, Math.ceil(size / lists.length) + EXTRA);
+  const share = Math.min(size, Math.ceil(size / lists.length) + extra);
   const open = lists.map((read) => ({ read, items: [] as readonly T[], at: 0, more: true }));
   const found: T[] = [];
   while (found.length < size) {
