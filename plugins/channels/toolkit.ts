@@ -16,6 +16,8 @@ export {
 export {
   decisionText,
   escapeHtml,
+  type MarkupEscape,
+  type MessageTextOptions,
   noticeText,
   type RequestText,
   type RequestTextOptions,
