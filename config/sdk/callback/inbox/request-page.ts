@@ -63,7 +63,8 @@ const titleOf = ({ tool, agentTag }: ApprovalDetails): string => `${displayText(
 
 function standing({ request, now }: ShownRequest): Html {
   const { status, timeout, unattendedSince } = request;
-  const unattended: Content = unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
+  const unattended: Content =
+    unattendedSince !== undefined && html`\n<p>${unattendedText(request, unattendedSince)}</p>`;
   const state =
     status === 'waiting'
       ? html`Waiting, <time datetime="${timeout}" data-left>${timeLeft(request, now)}</time>`
