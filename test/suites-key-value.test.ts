@@ -3,6 +3,7 @@ import { openDatabase } from './kit/file-store.ts';
 import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
+import type { DialectUnderTest } from './suites/dialect-under-test.ts';
 import { keyValueFileSuite } from './suites/key-value-file-suite.ts';
 import { recordStoreSuite } from './suites/record-store-suite.ts';
 import type { TestFunction } from './suites/suite.ts';
@@ -70,7 +71,7 @@ const DRIVER_FAULTS: Readonly<Record<WrongDriver, readonly [name: string, messag
 };
 
 /** The cases of the suites on a driver, by name. */
-function casesOn(driver: ReturnType<typeof driverUnderTest>): ReadonlyMap<string, () => Promise<void>> {
+function casesOn(driver: DialectUnderTest): ReadonlyMap<string, () => Promise<void>> {
   const cases = new Map<string, () => Promise<void>>();
   const add: TestFunction = (title, body) => cases.set(title.slice('memory: '.length), body);
   const collect = Object.assign(add, { skipped: () => undefined });
@@ -90,3 +91,24 @@ for (const name of Object.keys(DRIVER_FAULTS) as WrongDriver[]) {
     await assert.rejects(run(), { name: 'ContractBroken', message });
   });
 }
+
+const BYTES = 'an update accepts bytes as base64';
+
+/** The right driver, whose `read` returns bytes as something else. */
+function readingBytesAs(convert: (bytes: Uint8Array) => unknown): DialectUnderTest {
+  const right = driverUnderTest();
+  const converted = (value: unknown) => (value instanceof Uint8Array ? convert(value) : value);
+  return {
+    ...right,
+    read: async (...args) =>
+      (await right.read(...args)).map((row) =>
+        Object.fromEntries(Object.entries(row).map(([name, value]) => [name, converted(value)])),
+      ),
+  };
+}
+
+test('a read that returns bytes as another view passes, and one that returns them as text fails with that text', async () => {
+  await casesOn(readingBytesAs((bytes) => Int8Array.from(bytes))).get(BYTES)!();
+  const asText = casesOn(readingBytesAs((bytes) => Buffer.from(bytes).toString('hex'))).get(BYTES)!;
+  await assert.rejects(asText(), { name: 'ContractBroken', message: /not bytes: '00275cff78'/ });
+});
