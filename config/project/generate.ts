@@ -175,12 +175,12 @@ function createdCollections(operations: readonly Operation[]): string[] {
 }
 
 async function resolveRenames(
-  { entry, rename, drop, promptRename }: GenerateOptions,
+  { dialect, entry, rename, drop, promptRename }: GenerateOptions,
   before: SchemaModel,
 ): Promise<ResolvedDeclaration> {
   const { renames, drops } = parseRenameFlags({ rename, drop }, entry, before);
   for (;;) {
-    const target = await entry.declare(before, { renames, drops });
+    const target = await entry.declare(before, { renames, drops }, dialect.capabilities.names);
     const undecided = [...target.ambiguous, ...undecidedRenames(before, target.model, target.renames)].filter(
       (pair) => !drops.has(dropKey(pair)),
     );

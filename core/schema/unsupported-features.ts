@@ -18,7 +18,7 @@ export const FEATURES = {
   cassandraOptions: 'use cassandraOptions',
   renameTable: 'rename a table',
   compositeKey: 'have a primary key of several fields',
-  generated: 'generate the values of a field',
+  generated: 'generate the values of a field that is not an integer',
   generatedInteger: 'generate sequential integers for a field',
   required: 'enforce a required field',
   addRequired: 'add a required field that has no default',
