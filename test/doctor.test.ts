@@ -62,7 +62,8 @@ test('a plugin that cannot be used is one failed check, and names the rest that 
 });
 
 test('a dialect that throws when it identifies a URL is named, as is its plugin', async () => {
-  const { write, svc } = project({ main: 'abacus://beads' }, { plugins: ['./plugin.mjs'] });
+  const databases = { main: { dialect: 'abacus', url: 'abacus://beads' } };
+  const { write, svc } = project({}, { plugins: ['./plugin.mjs'], databases });
   write(
     'plugin.mjs',
     `const abacus = { name: 'abacus', identify() { throw new Error('no rod'); } };
