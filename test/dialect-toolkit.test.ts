@@ -1,8 +1,17 @@
 import * as assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { schemaEntry } from '../config/project/schema-file.ts';
+import * as executions from '../core/agent/execution-record.ts';
+import * as approvals from '../core/approval/schema.ts';
+import * as seals from '../core/approval/seal/schema.ts';
 import type { UpdateJob } from '../core/dialect.ts';
+import * as plans from '../core/migration/approval-table.ts';
+import * as history from '../core/migration/history-table.ts';
+import type { AnyRecordDefinition } from '../core/records.ts';
 import type { Field } from '../core/schema/model.ts';
 import { assertDistinctNames } from '../core/schema/names.ts';
+import * as lease from '../plugins/dialects/shared/lease.ts';
+import * as definitions from '../plugins/dialects/sql/text-catalog/definitions.ts';
 import {
   engineErrors,
   enumCheckName,
@@ -139,4 +148,22 @@ test('a name that a dialect returns twice for one table is an error of the diale
     code: 'name_invalid',
     message: 'The name "users_mood_key" is used twice: in "users".',
   });
+});
+
+const isDefinition = (value: unknown): value is AnyRecordDefinition =>
+  typeof value === 'object' && value !== null && 'collection' in value && 'indexes' in value;
+
+test('the names of the tables of svc are as short as the page on dialects says', async () => {
+  const all = [executions, approvals, seals, plans, history, lease, definitions].flatMap((module) =>
+    Object.values(module).filter(isDefinition),
+  );
+  const longest = (names: readonly string[]) => Math.max(...names.map((name) => name.length));
+  const found = [
+    longest(all.map(({ collection }) => collection)),
+    longest(all.flatMap(({ columns }) => Object.keys(columns))),
+    longest(all.flatMap(({ collection, indexes }) => indexes.map(({ name }) => `${collection}_${name}`))),
+  ];
+  const page = await readFile('docs/how-to/write-a-dialect.md', 'utf8');
+  const stated = /tables have names of up to (\d+) bytes, their columns (\d+), and their indexes (\d+)\./.exec(page);
+  assert.deepEqual(stated?.slice(1).map(Number), found);
 });

@@ -43,7 +43,7 @@ export { applyFieldChanges } from '../../core/schema/define-field.ts';
 export { type Reference, referencesTo } from '../../core/schema/keys.ts';
 export { isExpression } from '../../core/schema/literal.ts';
 export { deserializeCollection, type SerializedCollection, serializeCollection } from '../../core/schema/model.ts';
-export type { NameKind, NameRules } from '../../core/schema/names.ts';
+export type { NameKind, NameLimit, NameRules } from '../../core/schema/names.ts';
 export type { Raw } from '../../core/schema/operation.ts';
 export {
   FEATURES,
