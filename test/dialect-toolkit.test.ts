@@ -115,7 +115,8 @@ test('names that svc derives fit the names of the engine', async () => {
   const portable = [`${LONG_TABLE}_organisationId_idx`, `${LONG_TABLE}_organisationId_fkey`];
   assert.deepEqual(await namesFor(), portable);
   // A longer limit does not make the names of a schema file differ between engines.
-  assert.deepEqual(await namesFor({ max: 128, unit: 'bytes' }), portable);
+  const long = 't'.repeat(70);
+  assert.equal(uniqueName(long, 'id', { max: 128, unit: 'bytes' }), uniqueName(long, 'id'));
 });
 
 test('names of the constraints of field flags fit the names of the engine', () => {
