@@ -22,7 +22,10 @@ export interface Dialect<Step = unknown> {
   /** What the engine has in addition to tables. Without it, operations on objects are refused. */
   readonly objects?: ObjectRules<Step>;
   connect(url: string, options: ConnectOptions): Promise<Connection<Step>>;
-  /** Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. */
+  /**
+   * Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. Throws
+   * `url_invalid`.
+   */
   identify(url: string): string;
   /**
    * Loads the driver for this URL as a program in the folder `root` does, for `svc doctor`. Throws `driver_missing`. For a
@@ -285,7 +288,10 @@ export interface Connection<Step = unknown> {
   objects?(): Promise<readonly DatabaseObject[]>;
   /** The objects with their texts as `objects` returns them after they are created; as written, if the server refuses. */
   normalizeObjects?(objects: readonly DatabaseObject[]): Promise<readonly DatabaseObject[]>;
-  /** `Dialect.normalize`, with expressions as the server prints them. */
+  /**
+   * `Dialect.normalize`, with expressions as the server prints them: create them on a temporary table, in a transaction that is
+   * rolled back, and read the catalog. The same as `Dialect.normalize` on an engine that keeps them as written.
+   */
   normalize(model: SchemaModel): Promise<SchemaModel>;
   records<R extends object>(definition: RecordDefinition<R>): RecordStore<R>;
   /** Creates missing record tables and adds missing columns. Call it under the lock. */
@@ -293,7 +299,7 @@ export interface Connection<Step = unknown> {
   update(job: UpdateJob): Promise<UpdateResult>;
   /** The engine's clock. */
   now(): Promise<Date>;
-  /** The number of rows in a collection, up to `limit`. */
+  /** The number of rows in a collection, up to `limit`, which may be `Number.MAX_SAFE_INTEGER`. */
   count(collection: string, limit: number): Promise<number>;
   /** The number of rows in which a field has a value, up to `limit`: what `--count-rows` says of a dropped field. */
   countValues?(collection: string, field: string, limit: number): Promise<number>;
@@ -310,6 +316,7 @@ export interface Connection<Step = unknown> {
   withLock<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
   /** Whether any process holds the migration lock. Read-only. */
   isLocked(): Promise<boolean>;
+  /** Waits for running calls, or ends them with an error. May be called again, which changes nothing and resolves too. */
   close(): Promise<void>;
 }
 
@@ -361,6 +368,7 @@ export interface UpdateJob {
   readonly collection: Collection;
 }
 
+/** The parts of `concat` are fields and plain values; a `literal` is not SQL. */
 export type Assignment =
   | { readonly field: string; readonly value: Json }
   | { readonly field: string; readonly concat: readonly ({ readonly field: string } | { readonly literal: string })[] }

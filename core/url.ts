@@ -15,6 +15,12 @@ export function withoutPassword(url: string): string {
   return `${scheme}${hidden}`.replace(SECRET_PARAMETERS, '$1***');
 }
 
+/** The port of an http URL that leads to this machine; undefined for any other. */
+export function localPort(url: string): number | undefined {
+  const { protocol, hostname, port } = new URL(url);
+  return protocol === 'http:' && LOOPBACK.test(hostname) && port !== '' ? Number(port) : undefined;
+}
+
 /** Why a URL is not safe to send requests and tokens to; undefined if it is. */
 export function addressProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return 'is not a URL';

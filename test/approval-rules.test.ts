@@ -1,10 +1,12 @@
 import * as assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { compileRules } from '../config/load/approval-rules.ts';
 import { assertConfig } from '../config/load/validate.ts';
 import { hasQuorum } from '../core/approval/apply-decision.ts';
 import { toApprovalRecord } from '../core/approval/public-view.ts';
 import { rulesForCall } from '../core/approval/rule.ts';
 import { withDecision } from '../core/approval/state.ts';
+import { isSvcError } from '../core/errors.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
@@ -475,4 +477,19 @@ test('a schema that is composed may have parameters that it does not list', () =
     assert.deepEqual(found(schema, 5), { list: rules });
   }
   assert.ok('problem' in (found({ properties: { total: { type: 'number' } } }) ?? {}));
+});
+
+test('a wrong member of a role is reported at the role, and not where a setting names the role', () => {
+  const config = {
+    product: 'shop',
+    databases: { main: { dialect: 'postgresql', url: 'postgresql://localhost/shop' } },
+    approvals: { roles: { dba: ['ann'] }, store: { database: 'main' } },
+    environments: { dev: { approval: { role: 'dba' } } },
+  };
+  assert.throws(
+    () => assertConfig(config),
+    (error) =>
+      isSvcError(error) &&
+      isDeepStrictEqual(error.details.problems, ['approvals.roles.dba[0]: is not user:<id> or group:<name>.']),
+  );
 });

@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { inspect } from 'node:util';
 import { type Broker, type BrokerEvent, DeliveryFailed, isDeliveryFailed } from '../core/approval/channel.ts';
 import { isSvcError } from '../core/errors.ts';
@@ -128,6 +129,26 @@ test('after close() nothing is published, and a connection that is opened late i
     const error = await rejection(broker.publish(EVENT, signal()));
     assert.ok(isSvcError(error) && error.code === 'interrupted');
   });
+});
+
+test('an attempt to connect that is given up is ended by its signal', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const attempts: AbortSignal[] = [];
+  const connect = (attempt: AbortSignal) => {
+    attempts.push(attempt);
+    return new Promise<Connection>(() => {});
+  };
+  try {
+    await withBroker({ connect }, async (broker) => {
+      const publishing = rejection(broker.publish(EVENT, new AbortController().signal));
+      assert.equal(attempts[0]?.aborted, false);
+      mock.timers.tick(10_000);
+      assert.match(String(await publishing), /did not respond in time/);
+      assert.equal(attempts[0]?.aborted, true);
+    });
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test('a message that arrives after the stop returns to the queue, and one that cannot be acknowledged is not a dead letter', async () => {

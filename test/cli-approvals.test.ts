@@ -14,6 +14,7 @@ import { LONG, type Project, project } from './kit/project.ts';
 import { terminal } from './kit/terminal.ts';
 import { test as declare } from './kit/test.ts';
 import { find } from './servers/find.ts';
+import { freePort } from './suites/free-port.ts';
 import { CALLBACK_KEY, type GateUnderTest, WEBHOOK_SECRET, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 import { startWebhookReceiver } from './suites/webhook-receiver.ts';
@@ -628,6 +629,28 @@ else
       } finally {
         serving.child.kill('SIGKILL');
         to.close();
+        await drop();
+      }
+    },
+    LONG,
+  );
+
+const LOCAL_PORT = 'serve listens on the port of a local callbackBase, where links lead';
+if (missing !== undefined) declare.skip(LOCAL_PORT, missing);
+else
+  declare(
+    LOCAL_PORT,
+    async () => {
+      const { url, drop } = await freshDatabase();
+      const callbackBase = `http://127.0.0.1:${await freePort()}`;
+      const shop = project({ main: url }, { approvals: { ...STORE, callbackKey: CALLBACK_KEY, callbackBase } });
+      const serving = startCli(['approvals', 'serve'], shop.root);
+      try {
+        await serving.untilStderr('Listening on');
+        assert.match(serving.stderr(), new RegExp(`Listening on ${callbackBase}\n`));
+        assert.equal((await fetch(`${callbackBase}/healthz`)).status, 200);
+      } finally {
+        serving.child.kill('SIGKILL');
         await drop();
       }
     },

@@ -48,6 +48,32 @@ else {
   });
 }
 
+test('a plugin that cannot be used is one failed check, and names the rest that is not checked', async () => {
+  const { write, svc } = project(
+    { main: 'abacus://beads' },
+    { plugins: ['./broken.mjs'], brokers: { bus: { type: 'acme' } } },
+  );
+  write('broken.mjs', "export default { name: 'broken', api: 1, apply() { throw new Error('no beads'); } };");
+  const result = assertExit(await svc('doctor'), 1);
+  assert.equal(result.stdout.match(/no beads/g)?.length, 1, result.stdout);
+  assert.match(result.stdout, /^warn {2}database main: not checked, because of the failed check of plugins$/m);
+  assert.match(result.stdout, /^warn {2}broker bus: not checked, because of the failed check of plugins$/m);
+  assert.match(result.stdout, /^1 of \d+ checks failed\.$/m);
+});
+
+test('a dialect that throws when it identifies a URL is named, as is its plugin', async () => {
+  const databases = { main: { dialect: 'abacus', url: 'abacus://beads' } };
+  const { write, svc } = project({}, { plugins: ['./plugin.mjs'], databases });
+  write(
+    'plugin.mjs',
+    `const abacus = { name: 'abacus', identify() { throw new Error('no rod'); } };
+export default { name: 'acme-abacus', api: 1, apply: (kernel) => kernel.dialects.register('abacus', abacus) };`,
+  );
+  const error = json(assertExit(await svc('db', 'migrate', 'status', '--json'), 2));
+  assert.equal(error.code, 'plugin_invalid', JSON.stringify(error));
+  assert.equal(error.why, 'In the plugin "acme-abacus", "identify" threw: no rod');
+});
+
 const messages = (checks: readonly Check[]): string => checks.map(({ message }) => message).join('\n');
 
 for (const engine of sqlEngines) {

@@ -579,3 +579,18 @@ test('a folder named like a migration file is rejected by name, and an extension
     [[tag, upper]],
   );
 });
+
+test('everything of a schema that the engine lacks is named at once', async () => {
+  const key = { type: 'UUID', primaryKey: true } as const;
+  const tables = {
+    a: { id: key, email: { type: 'Text', unique: true } },
+    b: {
+      id: key,
+      a: { type: 'UUID', references: { table: 'a', column: 'id' } },
+      n: { type: 'Integer', required: true },
+    },
+  } as const;
+  const refusal = await rejectionOf(generateFrom(tables, { dialect: cassandra }));
+  assert.equal(refusal.code, 'not_supported');
+  for (const part of [/"a\.email"/, /"b_a_fkey" of "b"/]) assert.match(refusal.message, part);
+});

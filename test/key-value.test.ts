@@ -188,3 +188,22 @@ test('a driver can keep a name for itself, also from a field that is renamed', (
   const colon = 'In the key of a row, a colon ends the name of the table.';
   refuses({ type: 'createCollection', name: 'a:b', fields: FIELDS }, colon);
 });
+
+test('a plan says what changes of a table, and not its whole definition', () => {
+  const dialect = dialectOver(emptyMemory());
+  const fields = ['id', 'name', 'notes'].map((name): NamedFieldDefinition => ({ name, type: 'text' }));
+  const before = new Map([['users', defineCollection({ name: 'users', fields })]]);
+  const textsOf = (operation: Operation) => dialect.compile(operation, before).map(({ text }) => text);
+  const collection = 'users';
+  assert.deepEqual(textsOf({ type: 'addField', collection, field: { name: 'age', type: 'integer' } }), [
+    'DEFINE users: ADD FIELD {"name":"age","type":"integer"}',
+  ]);
+  assert.equal(textsOf({ type: 'dropField', collection, field: 'notes' })[0], 'DEFINE users: DROP FIELD notes');
+  assert.equal(
+    textsOf({ type: 'renameField', collection, from: 'name', to: 'title' }).at(-1),
+    'DEFINE users: RENAME FIELD name TO title',
+  );
+  assert.deepEqual(textsOf({ type: 'modifyField', collection, field: 'name', changes: { default: 'none' } }), [
+    'DEFINE users: CHANGE FIELD TO {"name":"name","type":"text","default":"none"}',
+  ]);
+});

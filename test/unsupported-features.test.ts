@@ -109,6 +109,21 @@ test('the field of a new table that is not supported is named with the table', (
   }
 });
 
+test('an operation that needs several unsupported features names all of them, with what needs each', () => {
+  const refuses = {
+    required: { why: 'It knows no rules.', next: 'Validate in the application.' },
+    unique: { why: 'It knows no rules.', next: 'Compare in the application.' },
+  };
+  const field = (name: string) => ({ name, type: 'string', required: true, unique: name === 'b' }) as const;
+  const fields = [{ name: 'id', type: 'uuid', primaryKey: true } as const, field('a'), field('b')];
+  assert.throws(() => assertSupported('acme', refuses, { type: 'createCollection', name: 'u', fields }, model), {
+    code: 'not_supported',
+    message: 'acme cannot enforce a required field: "u.a", "u.b". acme cannot enforce a unique field: "u.b".',
+    why: 'It knows no rules.',
+    next: ['Validate in the application.', 'Compare in the application.'],
+  });
+});
+
 test('a rename with changes needs an engine that copies, and its inverse restores the definition', () => {
   const copy: Operation = {
     type: 'renameField',

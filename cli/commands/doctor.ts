@@ -25,7 +25,9 @@ export default class Doctor extends SvcCommand {
   async run(): Promise<CommandResult> {
     const checks: Check[] = [];
     const add = (found: Check): void => {
-      const check = { ...found, ...(found.next && { next: found.next.map((action) => this.complete(action)) }) };
+      const known = found.result === 'fail' && checks.find((one) => isSameFailure(one, found));
+      const first = known ? notChecked(found, known) : found;
+      const check = { ...first, ...(first.next && { next: first.next.map((action) => this.complete(action)) }) };
       checks.push(check);
       this.#show(check);
     };
@@ -82,6 +84,16 @@ export default class Doctor extends SvcCommand {
     for (const action of next) this.print(`      -> ${oneLine(action)}`);
   }
 }
+
+/** A plugin that cannot be used fails everything that needs it in the same way. */
+const isSameFailure = (one: Check, other: Check): boolean =>
+  one.name === 'plugins' && one.result === 'fail' && one.message === other.message;
+
+const notChecked = ({ name }: Check, { name: cause }: Check): Check => ({
+  name,
+  result: 'warn',
+  message: `not checked, because of the failed check of ${cause}`,
+});
 
 function nodeCheck(): Check {
   const needed = manifest.engines.node.replace('>=', '');

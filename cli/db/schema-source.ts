@@ -1,4 +1,5 @@
 import { builtins } from '../../config/load/builtin.ts';
+import { identifyDatabase } from '../../config/load/identify.ts';
 import { loadRuntime, type Runtime } from '../../config/load/runtime.ts';
 import { modelFromFiles, objectsFromFiles } from '../../config/project/generate.ts';
 import type { MigrationFile } from '../../config/project/migration-files.ts';
@@ -7,6 +8,7 @@ import type { Schema } from '../../config/project/schema-difference.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../config/project/schema-file.ts';
 import type { Connection, Dialect } from '../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
+import type { Kernel } from '../../core/kernel.ts';
 import { introspectWhole } from '../../core/migration/drift.ts';
 import { readObjects } from '../../core/migration/objects.ts';
 import { nearest } from '../../core/nearest.ts';
@@ -85,7 +87,7 @@ export class SchemaReader {
       case 'empty':
         return EMPTY;
       case 'files': {
-        const { model } = await (await this.entry()).declare(other.model);
+        const { model } = await (await this.entry()).declare(other.model, undefined, this.#dialect.capabilities.names);
         return { model, objects: this.objectFiles() };
       }
       case 'migrations':
@@ -153,7 +155,8 @@ export class SchemaReader {
 
   /** With the options of the database that it is compared with. */
   async #readUrl(url: string): Promise<Schema> {
-    if (!isUrlOf(this.#dialect, url)) throw differentDialects(this.#dialect.name, withoutPassword(url));
+    if (!isUrlOf(await this.#runtime.kernel(), this.#dialect, url))
+      throw differentDialects(this.#dialect.name, withoutPassword(url));
     const { schema, options } = this.#project ? this.#runtime.database(this.#project.database) : {};
     const connection = await this.#dialect.connect(url, {
       root: this.#runtime.root,
@@ -177,7 +180,7 @@ export async function dialectOfUrl(url: string, runtime: Runtime): Promise<Diale
   const names = [...new Set([...used, ...Object.keys(builtins.dialects)])];
   for (const name of names) {
     const dialect = await runtime.find('dialects', name);
-    if (isUrlOf(dialect, url)) return dialect;
+    if (isUrlOf(await runtime.kernel(), dialect, url)) return dialect;
   }
   throw new SvcError('usage', `No dialect has URLs such as ${withoutPassword(url)}.`, {
     why: `The dialects are ${names.join(', ')}.`,
@@ -185,12 +188,12 @@ export async function dialectOfUrl(url: string, runtime: Runtime): Promise<Diale
   });
 }
 
-function isUrlOf(dialect: Dialect, url: string): boolean {
+function isUrlOf(kernel: Kernel, dialect: Dialect, url: string): boolean {
   try {
-    dialect.identify(url);
+    identifyDatabase(kernel, dialect, url);
     return true;
   } catch (error) {
-    if (isSvcError(error)) return false;
+    if (isSvcError(error) && error.code !== 'plugin_invalid') return false;
     throw error;
   }
 }

@@ -112,6 +112,6 @@ export default defineConfig({
 });
 \`\`\`
 
-\`npm install && npm test\` builds it and runs the ${kind} suite. ${kind === 'channel' ? SIMULATED : UNFINISHED}
+\`npm install && npm test\` builds it and runs the ${kind} suite. In a project, install what \`npm pack\` writes. ${kind === 'channel' ? SIMULATED : UNFINISHED}
 ${steps.length === 0 ? '' : `\nLeft to do, in this order:\n\n${steps.map((step, index) => `${index + 1}. ${step}`).join('\n')}\n`}`;
 }

@@ -93,7 +93,8 @@ export function compileRules({ roles = {}, rules = [] }: RulesConfig): CompiledR
 
 /** What is wrong with a role that a setting other than a rule names. */
 export function roleProblems(roles: ApprovalsConfig['roles'], role: string): string[] {
-  return compileRules({ roles, rules: [{ approve: [{ role }] }] }).problems.map(({ text }) => text);
+  const { problems } = compileRules({ roles, rules: [{ approve: [{ role }] }] });
+  return problems.filter(({ path }) => path[0] === 'rules').map(({ text }) => text);
 }
 
 /** Whether a rule matches every call that another one matches. */

@@ -9,6 +9,7 @@ import type { Target } from '../../core/migration/target.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
 import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
+import { identifyDatabase } from './identify.ts';
 import type { LoadSdk } from './import-module.ts';
 import { type LoadedPlugin, PluginHost } from './plugins.ts';
 import { assertConfig } from './validate.ts';
@@ -175,8 +176,9 @@ function createRuntime(settings: RuntimeSettings): Runtime {
     const { schema, options: configured } = database(tag);
     const url = urlOf(tag);
     const dialect = await dialectOf(tag);
-    assertNotShared(used, `${dialect.name} ${dialect.identify(url)} ${schema ?? ''}`, tag);
-    const { hooks } = await host.kernel();
+    const kernel = await host.kernel();
+    assertNotShared(used, `${dialect.name} ${identifyDatabase(kernel, dialect, url)} ${schema ?? ''}`, tag);
+    const { hooks } = kernel;
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
     const settings = { root, ...configured, ...(schema !== undefined && { schema }), ...options, signal };
     const connecting = dialect.connect(url, settings).catch((error) => {

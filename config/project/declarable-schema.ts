@@ -70,7 +70,7 @@ export async function whyUndeclarable(collection: Collection, dialect: Dialect):
     await generate({ dialect, files: [], entry, now: new Date(0), rename: [], drop: [] });
     return undefined;
   } catch (error) {
-    if (!isSvcError(error)) throw error;
+    if (!isSvcError(error) || error.code === 'plugin_invalid') throw error;
     return `${describeError(error)} Change that in the database, then pull again.`;
   }
 }

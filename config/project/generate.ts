@@ -25,6 +25,7 @@ import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
 import type { MigrationOperation, ObjectOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
+import { combinedUnsupported } from '../../core/schema/unsupported-error.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
 import { parseRenameFlags } from './rename-flags.ts';
@@ -170,17 +171,16 @@ function nextForUnknownTable(
   ];
 }
 
-function createdCollections(operations: readonly Operation[]): string[] {
-  return operations.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
-}
+const createdCollections = (operations: readonly Operation[]): string[] =>
+  operations.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
 
 async function resolveRenames(
-  { entry, rename, drop, promptRename }: GenerateOptions,
+  { dialect, entry, rename, drop, promptRename }: GenerateOptions,
   before: SchemaModel,
 ): Promise<ResolvedDeclaration> {
   const { renames, drops } = parseRenameFlags({ rename, drop }, entry, before);
   for (;;) {
-    const target = await entry.declare(before, { renames, drops });
+    const target = await entry.declare(before, { renames, drops }, dialect.capabilities.names);
     const undecided = [...target.ambiguous, ...undecidedRenames(before, target.model, target.renames)].filter(
       (pair) => !drops.has(dropKey(pair)),
     );
@@ -263,14 +263,24 @@ function splitIntoMigrations(
   const parts: MigrationPart[] = [];
   const created = new Set<string>();
   const { transactionLocks } = dialect.capabilities;
+  const refused: SvcError[] = [];
+  const compiled = (operation: MigrationOperation): readonly Statement[] => {
+    try {
+      return isObjectOperation(operation) ? compileObject(dialect, operation) : dialect.compile(operation, model);
+    } catch (error) {
+      if (!isSvcError(error) || error.code !== 'not_supported') throw error;
+      refused.push(error);
+      return [];
+    }
+  };
   let open: PartBuilder | undefined;
   const close = (): void => {
-    if (open) parts.push(finishPart(open, dialect, model));
+    if (open && refused.length === 0) parts.push(finishPart(open, dialect, model));
     open = undefined;
   };
   for (const operation of operations) {
     const isObject = isObjectOperation(operation);
-    const statements = isObject ? compileObject(dialect, operation) : dialect.compile(operation, model);
+    const statements = compiled(operation);
     const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
     const locks = isObject ? 0 : (transactionLocks?.count(operation, model) ?? 0);
     const isFull = transactionLocks !== undefined && open && open.locks + locks > transactionLocks.perMigration;
@@ -299,6 +309,7 @@ function splitIntoMigrations(
     applyInPlace(model, operation);
   }
   close();
+  if (refused.length > 0) throw combinedUnsupported(refused);
   return parts;
 }
 

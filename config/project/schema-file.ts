@@ -6,6 +6,7 @@ import { nearest } from '../../core/nearest.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
 import { type ResolvedDeclaration, resolveDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
+import { derivedNameLimit, type NameLimit } from '../../core/schema/names.ts';
 import type { RenameDecisions } from '../../core/schema/rename/undecided.ts';
 import { type Path, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import { formatJson, type JsonSource, locationOf, parseJson } from './json-text.ts';
@@ -103,8 +104,11 @@ export interface SchemaEntry {
   readonly db: string;
   /** The declared field names of a table; undefined if the table is not declared. */
   fieldsOf(table: string): readonly string[] | undefined;
-  /** Resolves the declaration against the schema of the migration files and the rename decisions. */
-  declare(previous: SchemaModel, decisions?: RenameDecisions): Promise<ResolvedDeclaration>;
+  /**
+   * Resolves the declaration against the schema of the migration files and the rename decisions. `names` are those of the
+   * dialect: names that svc derives fit them.
+   */
+  declare(previous: SchemaModel, decisions?: RenameDecisions, names?: NameLimit): Promise<ResolvedDeclaration>;
 }
 
 /** Creates an entry from a declaration; `locate` adds the file location to its errors. */
@@ -119,9 +123,9 @@ export function schemaEntry(
       const fields: unknown = Object.hasOwn(declaration.tables, table) ? declaration.tables[table] : undefined;
       return isPlainObject(fields) ? Object.keys(fields) : undefined;
     },
-    async declare(previous, decisions) {
+    async declare(previous, decisions, names) {
       try {
-        return resolveDeclaration(declaration, previous, decisions);
+        return resolveDeclaration(declaration, previous, decisions, names && derivedNameLimit(names));
       } catch (error) {
         throw locate && isSvcError(error) ? await locate(error) : error;
       }

@@ -88,7 +88,7 @@ export interface UniqueConstraint extends NativeOptions {
 export interface CheckConstraint extends NativeOptions {
   readonly name: string;
   readonly type: 'check';
-  /** The fields the expression reads. They cannot be dropped while the check exists. */
+  /** The fields the expression reads, each once and sorted. They cannot be dropped while the check exists. */
   readonly columns: readonly string[];
   /** In the engine's own language. */
   readonly expression: string;

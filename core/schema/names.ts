@@ -17,12 +17,19 @@ export type NameKind = 'table' | 'field' | 'index' | 'constraint';
 export interface NameRules extends NameLimit {
   /** Why a name within the limit is invalid, as a sentence; undefined if it is valid. */
   problem?(name: string, kind: NameKind): string | undefined;
-  /** Names of a table and its objects that must be unique in the whole database. */
+  /**
+   * Names of a table and its objects that must be unique in the whole database, each once. Without it, only the names of
+   * tables are.
+   */
   databaseWideNames?(collection: Collection): readonly string[];
 }
 
 /** The limit of PostgreSQL, the shortest of all engines with constraints. */
-const PORTABLE_NAME_LIMIT: NameLimit = { max: 63, unit: 'bytes' };
+export const PORTABLE_NAME_LIMIT: NameLimit = { max: 63, unit: 'bytes' };
+
+/** The limit of the names that svc derives: portable ones, unless the engine's names are shorter. */
+export const derivedNameLimit = (rules: NameLimit): NameLimit =>
+  rules.max < PORTABLE_NAME_LIMIT.max ? rules : PORTABLE_NAME_LIMIT;
 
 /**
  * `<table>_<columns>_<suffix>`. A name over the limit is cut at a character boundary and ends with the first eight
@@ -68,6 +75,7 @@ export function assertDistinctNames(engine: string, rules: NameRules, model: Sch
   for (const collection of model.values()) {
     for (const name of rules.databaseWideNames?.(collection) ?? []) {
       const other = taken.get(name);
+      if (other === collection.name && usesOf(collection, name, rules) < 2) throw repeatedName(engine, name, other);
       if (other !== undefined) throw nameConflict(engine, name, other, collection.name);
       taken.set(name, collection.name);
     }
@@ -92,11 +100,38 @@ export function assertNewNamesFree(
   }
 }
 
+/** How often a table uses a name, with those that are derived for the flags of its fields. */
+function usesOf({ name: table, fields, indexes, constraints }: Collection, name: string, rules: NameRules): number {
+  const limit = derivedNameLimit(rules);
+  const all = [...fields.values()];
+  return [
+    table,
+    ...indexes.keys(),
+    ...constraints.keys(),
+    ...(all.some((field) => field.primaryKey) ? [derivedName(table, [], 'pkey', limit)] : []),
+    ...all.flatMap((field) => (field.unique ? [derivedName(table, [field.name], 'key', limit)] : [])),
+  ].filter((one) => one === name).length;
+}
+
+const repeatedName = (engine: string, name: string, table: string): SvcError =>
+  new SvcError(
+    'plugin_invalid',
+    `The dialect "${engine}" returned the name "${name}" twice for the table "${table}".`,
+    {
+      why: 'names.databaseWideNames returns each name of a table once.',
+      next: ['Report this to the author of the plugin.'],
+    },
+  );
+
 function nameConflict(engine: string, name: string, one: string, other: string): SvcError {
-  return new SvcError('name_invalid', `The name "${name}" is used twice: by "${one}" and "${other}".`, {
-    why: `On ${engine}, all tables, indexes and keys of a database share one namespace.`,
-    next: ['Give one of them another "name".'],
-  });
+  return new SvcError(
+    'name_invalid',
+    `The name "${name}" is used twice: ${one === other ? `in "${one}"` : `by "${one}" and "${other}"`}.`,
+    {
+      why: `On ${engine}, all tables, indexes and keys of a database share one namespace.`,
+      next: ['Give one of them another "name".'],
+    },
+  );
 }
 
 /** Throws `name_invalid` for a name that is invalid on every engine. Dialects check length and characters. */

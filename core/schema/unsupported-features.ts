@@ -1,9 +1,9 @@
-import { SvcError } from '../errors.ts';
 import { applyFieldChanges } from './define-field.ts';
 import { primaryKeyFields } from './keys.ts';
 import { isExpression } from './literal.ts';
 import { type Collection, type Constraint, type Field, fieldType, type SchemaModel } from './model.ts';
 import type { CreateCollection, FieldDefinition, ModifyField, Operation } from './operation.ts';
+import { type UnsupportedUse, unsupportedError } from './unsupported-error.ts';
 
 /** Features that some engines lack. Each text completes "<engine> cannot …". */
 export const FEATURES = {
@@ -18,7 +18,7 @@ export const FEATURES = {
   cassandraOptions: 'use cassandraOptions',
   renameTable: 'rename a table',
   compositeKey: 'have a primary key of several fields',
-  generated: 'generate the values of a field',
+  generated: 'generate the values of a field that is not an integer',
   generatedInteger: 'generate sequential integers for a field',
   required: 'enforce a required field',
   addRequired: 'add a required field that has no default',
@@ -84,22 +84,23 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
   },
 };
 
-/** Throws `not_supported` for the first feature an operation requires and the engine lacks. */
+/** Throws `not_supported` with every feature that an operation requires and the engine lacks. */
 export function assertSupported(
   engine: string,
   unsupported: UnsupportedFeatures,
   operation: Operation,
   before: SchemaModel,
 ): void {
+  const uses: UnsupportedUse[] = [];
+  let first: Feature | undefined;
   for (const [feature, field] of operationFeatures(operation, before)) {
     const reason = (feature in unsupported ? unsupported : UNSUPPORTED_BY_DEFAULT)[feature];
     if (!reason) continue;
-    throw new SvcError('not_supported', `${engine} cannot ${FEATURES[feature]}: ${subject(operation, field)}.`, {
-      why: reason.why,
-      next: [reason.next],
-      details: { feature },
-    });
+    first ??= feature;
+    const what = `${engine} cannot ${FEATURES[feature]}`;
+    uses.push({ what, subjects: [subject(operation, field)], why: reason.why, next: [reason.next] });
   }
+  if (first !== undefined) throw unsupportedError(uses, { feature: first });
 }
 
 /** `field` is the one of a new table that requires the feature. */

@@ -27,8 +27,8 @@ export interface Subscription {
 export interface BrokerDriver<Connection> {
   /** The URL of the server. No error contains its password. */
   readonly url: string;
-  /** Opens one connection. It does not reconnect. */
-  connect(): Promise<Connection>;
+  /** Opens one connection. It does not reconnect. `signal` aborts after ten seconds, when the attempt is given up. */
+  connect(signal: AbortSignal): Promise<Connection>;
   /**
    * Asks the server for any response, for a client library without heartbeats: every two seconds. A connection on which it rejects, or
    * takes longer than five seconds, counts as lost and is closed. Without it, the library detects that the server no longer responds.
@@ -133,8 +133,8 @@ interface Opened<Connection> {
 
 /** Opens a connection, within CONNECT_TIMEOUT_MS: a later one is closed. */
 async function open<Connection>(driver: BrokerDriver<Connection>): Promise<Opened<Connection>> {
-  const opening = driver.connect();
   const timedOut = new AbortController();
+  const opening = driver.connect(timedOut.signal);
   const timer = setTimeout(() => {
     timedOut.abort();
     opening.then((connection) => driver.close(connection)).catch(() => undefined);

@@ -43,7 +43,7 @@ export { applyFieldChanges } from '../../core/schema/define-field.ts';
 export { type Reference, referencesTo } from '../../core/schema/keys.ts';
 export { isExpression } from '../../core/schema/literal.ts';
 export { deserializeCollection, type SerializedCollection, serializeCollection } from '../../core/schema/model.ts';
-export type { NameKind, NameRules } from '../../core/schema/names.ts';
+export type { NameKind, NameLimit, NameRules } from '../../core/schema/names.ts';
 export type { Raw } from '../../core/schema/operation.ts';
 export {
   FEATURES,
@@ -52,6 +52,7 @@ export {
   type UnsupportedFeatures,
   type UnsupportedReason,
 } from '../../core/schema/unsupported-features.ts';
+export { SerialQueue } from '../shared/serial-queue.ts';
 export { convertingErrors, lockLostError } from './shared/errors.ts';
 export type { KeyValueStep } from './shared/key-value/compile.ts';
 export { type KeyValueDialect, keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from './shared/key-value/dialect.ts';
@@ -75,7 +76,6 @@ export {
 } from './shared/key-value/embedded.ts';
 export { type RowUpdate, rowUpdate, type TextRow, textValue } from './shared/key-value/text-rows.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './shared/lease.ts';
-export { SerialQueue } from './shared/mutex.ts';
 export { runSegments, type SegmentSteps } from './shared/run-segments.ts';
 export {
   booleanOption,

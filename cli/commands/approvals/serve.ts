@@ -2,12 +2,19 @@ import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { inboxUrl } from '../../../config/sdk/callback/inbox/inbox-url.ts';
+import { localPort } from '../../../core/url.ts';
 import { ApprovalsCommand } from '../../approvals/command.ts';
 import type { RunnerEvent } from '../../approvals/plan-runner.ts';
 import type { SealEvent } from '../../approvals/regular-seals.ts';
 import { portOf, startServer } from '../../approvals/server.ts';
 import type { CommandResult } from '../../base.ts';
 import { errorLines, errorObject, plural } from '../../output.ts';
+
+/** Links lead to the port of a local `callbackBase`, where no proxy listens. */
+const defaultPort = ({ config }: Runtime): number => {
+  const base = config.approvals?.callbackBase;
+  return (base === undefined ? undefined : localPort(base)) ?? 8787;
+};
 
 export default class ApprovalsServe extends ApprovalsCommand {
   static override stopping = 'finishing what was received, then stopping';
@@ -26,8 +33,9 @@ export default class ApprovalsServe extends ApprovalsCommand {
   });
 
   host = Option.String('--host', '127.0.0.1', { description: 'The address to listen on. Default: 127.0.0.1.' });
-  port = Option.String('--port', '8787', {
-    description: 'The port to listen on. Default: 8787; 0 chooses a free one.',
+  port = Option.String('--port', {
+    description:
+      'The port to listen on. Default: that of approvals.callbackBase if it is a URL of this machine, otherwise 8787; 0 chooses a free one.',
   });
   migrate = Option.Boolean('--migrate', false, {
     description:
@@ -56,7 +64,7 @@ export default class ApprovalsServe extends ApprovalsCommand {
     });
     const server = await startServer({
       host: this.host,
-      port: portOf(this.port),
+      port: this.port === undefined ? defaultPort(runtime) : portOf(this.port),
       handler(request, peer) {
         if (peer !== undefined) peers.set(request, peer);
         return handler(request);

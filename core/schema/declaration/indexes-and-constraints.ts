@@ -4,7 +4,7 @@ import { constraintProblems } from '../constraint.ts';
 import { defineConstraint, defineIndex } from '../define.ts';
 import { alreadyExistsError, fieldOf } from '../find-or-throw.ts';
 import type { Collection, Constraint, Field, Index } from '../model.ts';
-import { derivedName, type NameSuffix } from '../names.ts';
+import { derivedName, type NameLimit, type NameSuffix } from '../names.ts';
 import type { ConstraintDefinition } from '../operation.ts';
 import { type NameMap, renameConstraint, renameIndex } from '../rename/renames.ts';
 import { type Declaration, type DeclaredConstraint, ownProperty, schemaInvalid, withErrorPath } from './declaration.ts';
@@ -26,6 +26,8 @@ export interface DeclaredTable {
   readonly names: NameMap;
   /** The old name of the table each index or constraint of the previous model belongs to. */
   readonly owners: ReadonlyMap<string, string>;
+  /** Of derived names. */
+  readonly limit: NameLimit;
 }
 
 export function withIndexes(collection: Collection, declared: DeclaredTable): Collection {
@@ -133,7 +135,7 @@ interface Candidate<T> {
 function assignNames<T extends { readonly name: string }>(
   entries: readonly Candidate<T>[],
   known: readonly (T | undefined)[],
-  { name: table, before, owners }: DeclaredTable,
+  { name: table, before, owners, limit }: DeclaredTable,
   kind: 'index' | 'constraint',
 ): ReadonlyMap<string, T> {
   const given = new Set(entries.flatMap(({ isNamed, defined }) => (isNamed ? [defined.name] : [])));
@@ -141,7 +143,7 @@ function assignNames<T extends { readonly name: string }>(
   const names = new Set<string>();
   const reused = entries.map(({ path, isNamed, defined, columns, suffix }) => {
     if (isNamed) return undefined;
-    const derived = derivedName(table, columns, suffix);
+    const derived = derivedName(table, columns, suffix, limit);
     withErrorPath(path, () => {
       if (names.has(derived)) throw alreadyExistsError(kind, derived, table);
     });
@@ -152,7 +154,9 @@ function assignNames<T extends { readonly name: string }>(
   const isFree = (name: string): boolean => !taken.has(name) && (owners.get(name) ?? before?.name) === before?.name;
   const found = new Map<string, T>();
   for (const [position, { path, defined, isNamed, columns, suffix }] of entries.entries()) {
-    const name = isNamed ? defined.name : (reused[position]?.name ?? unusedName(table, columns, suffix, isFree));
+    const name = isNamed
+      ? defined.name
+      : (reused[position]?.name ?? unusedName((all) => derivedName(table, all, suffix, limit), columns, isFree));
     withErrorPath(path, () => {
       if (found.has(name)) throw alreadyExistsError(kind, name, table);
     });
@@ -163,13 +167,12 @@ function assignNames<T extends { readonly name: string }>(
 
 /** The derived name. If an index of a renamed table still has that name, a number is added. */
 function unusedName(
-  table: string,
+  nameOf: (columns: readonly string[]) => string,
   columns: readonly string[],
-  suffix: NameSuffix,
   isFree: (name: string) => boolean,
 ): string {
-  let name = derivedName(table, columns, suffix);
-  for (let number = 2; !isFree(name); number++) name = derivedName(table, [...columns, String(number)], suffix);
+  let name = nameOf(columns);
+  for (let number = 2; !isFree(name); number++) name = nameOf([...columns, String(number)]);
   return name;
 }
 

@@ -4,7 +4,7 @@ import { FIELD_PROPERTIES } from '../define-field.ts';
 import { alreadyExistsError, collectionOf, unknownError } from '../find-or-throw.ts';
 import { assertForeignKey, assertPrimaryKey } from '../keys.ts';
 import type { Collection, Field, SchemaModel } from '../model.ts';
-import { assertTableName } from '../names.ts';
+import { assertTableName, type NameLimit, PORTABLE_NAME_LIMIT } from '../names.ts';
 import type { FieldDefinition } from '../operation.ts';
 import { INDEX_COLUMN } from '../operation-problems.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES, type TableOptions } from '../options.ts';
@@ -47,12 +47,13 @@ const ENTRY: Shape = {
 
 /**
  * Converts an entry of the schema file to a model. An index or constraint without a name gets the name of an equal one
- * in the previous model, otherwise a derived name. Errors have their path in the entry as `details.path`.
+ * in the previous model, otherwise a derived name within `limit`. Errors have their path in the entry as `details.path`.
  */
 export function resolveDeclaration(
   declaration: Declaration,
   previous: SchemaModel = new Map(),
   decisions: RenameDecisions = NO_DECISIONS,
+  limit: NameLimit = PORTABLE_NAME_LIMIT,
 ): ResolvedDeclaration {
   const [problem] = shapeProblems(declaration, ENTRY);
   if (problem) throw schemaInvalid('The schema file is not valid.', problemText(problem), problem.path);
@@ -83,7 +84,7 @@ export function resolveDeclaration(
     ),
   );
   for (const [name, fields] of tables) {
-    const declared = { name, fields, declaration, before: origins.get(name), names, owners };
+    const declared = { name, fields, declaration, before: origins.get(name), names, owners, limit };
     model.set(name, withConstraints(withIndexes(collectionOf(model, name), declared), declared));
   }
   for (const [name, fields] of tables) assertTable(model, collectionOf(model, name), fields, declaration);

@@ -5,8 +5,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectOptions } from '../../../core/dialect.ts';
 import { errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
+import { SerialQueue } from '../../shared/serial-queue.ts';
 import { isPathMissing, refusedPath } from './database-path.ts';
-import { SerialQueue } from './mutex.ts';
 import { type Options, type OptionValues, readSettings } from './settings.ts';
 import { shareInstance } from './share-instance.ts';
 

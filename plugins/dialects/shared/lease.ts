@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Connection, LockOptions } from '../../../core/dialect.ts';
 import { anyDefinition, type RecordDefinition } from '../../../core/records.ts';
+import { SerialQueue } from '../../shared/serial-queue.ts';
 import { LockWait } from './lock-wait.ts';
-import { SerialQueue } from './mutex.ts';
 
 const BACKOFF = { firstMs: 5, maxMs: 200 };
 /** How long a dead holder blocks other processes. */

@@ -1,16 +1,7 @@
 import type { LockOptions } from '../../../core/dialect.ts';
 import { LockWait } from './lock-wait.ts';
 
-/** Runs tasks one after the other, in the order they were added. */
-export class SerialQueue {
-  #last: Promise<unknown> = Promise.resolve();
-
-  run<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work);
-    this.#last = result.catch(() => undefined);
-    return result;
-  }
-}
+export { SerialQueue } from '../../shared/serial-queue.ts';
 
 /** Serializes the callers of one session. */
 export class Mutex {

@@ -48,15 +48,17 @@ export function fieldConstraints(grammar: Grammar, field: Field, table: string):
   const check = grammar.enumCheck(field);
   return [
     ...(field.unique
-      ? [`CONSTRAINT ${quoteIdentifier(uniqueName(table, field.name))} UNIQUE (${quoteIdentifier(field.name)})`]
+      ? [
+          `CONSTRAINT ${quoteIdentifier(uniqueName(table, field.name, grammar.names))} UNIQUE (${quoteIdentifier(field.name)})`,
+        ]
       : []),
     ...(check === undefined
       ? []
-      : [`CONSTRAINT ${quoteIdentifier(enumCheckName(table, field.name))} CHECK (${check})`]),
+      : [`CONSTRAINT ${quoteIdentifier(enumCheckName(table, field.name, grammar.names))} CHECK (${check})`]),
   ];
 }
 
 /** `CONSTRAINT … PRIMARY KEY (…)` with the derived name of the table. `columns` are unquoted names. */
 export function primaryKeyConstraint(grammar: Grammar, columns: readonly string[], table: string): string {
-  return `CONSTRAINT ${grammar.quoteIdentifier(primaryKeyName(table))} PRIMARY KEY (${columns.map(grammar.quoteIdentifier).join(', ')})`;
+  return `CONSTRAINT ${grammar.quoteIdentifier(primaryKeyName(table, grammar.names))} PRIMARY KEY (${columns.map(grammar.quoteIdentifier).join(', ')})`;
 }

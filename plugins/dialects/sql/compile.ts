@@ -115,7 +115,11 @@ function renameCollection<Step>(
   const collection = collectionOf(before, from);
   const renamed: RenamedConstraint[] = [];
   if (primaryKeyFields(collection).length > 0)
-    renamed.push({ type: 'primaryKey', from: primaryKeyName(from), to: primaryKeyName(to) });
+    renamed.push({
+      type: 'primaryKey',
+      from: primaryKeyName(from, grammar.names),
+      to: primaryKeyName(to, grammar.names),
+    });
   for (const field of collection.fields.values()) {
     for (const { type, name } of derivedConstraints(grammar, field))
       renamed.push({ type, from: name(from, field.name), to: name(to, field.name) });
@@ -187,7 +191,11 @@ export function alterTable(
   return sqlStatement(`ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${clauses.join(', ')}`, facts);
 }
 
-/** `CONSTRAINT "name" …` for CREATE and ALTER TABLE. Throws `constraint_invalid` for a check that is not a single expression. */
+/**
+ * `CONSTRAINT "name" …` for CREATE and ALTER TABLE. Throws `constraint_invalid` for a check that is not a single expression.
+ * `schema` is that of the referenced table, quoted and with its dot. By default it is SCHEMA_PLACEHOLDER, for a text that
+ * `sqlStatement` or `alterTable` takes: for a text that is sent as it is, pass the schema or an empty string.
+ */
 export function constraintDefinition(
   grammar: Pick<Grammar, 'quoteIdentifier' | 'expressionProblem'>,
   constraint: Constraint,

@@ -19,6 +19,7 @@ export interface ErrorPatterns {
   readonly duplicate: RegExp;
 }
 
+/** `isMissing` and `isDuplicate` also recognize an error that `toSvcError` has converted, by its cause. */
 export interface EngineErrors extends Pick<SqlDriver, 'toSvcError' | 'isMissing' | 'isDuplicate'> {
   /** Whether another process has the database. */
   isBusy(error: unknown): boolean;
@@ -38,10 +39,12 @@ export function engineErrors({ duplicate, ...patterns }: ErrorPatterns): EngineE
   const { messages } = patterns;
   const matches = (pattern: RegExp | undefined) => (error: unknown) =>
     pattern !== undefined && isFrom(patterns, error) && matchesAny(pattern, error);
+  const rawMatches = (pattern: RegExp | undefined) => (error: unknown) =>
+    matches(pattern)(isSvcError(error) ? error.cause : error);
   return {
     toSvcError: errorConverter(patterns),
-    isMissing: matches(messages.collection_unknown),
-    isDuplicate: matches(duplicate),
+    isMissing: rawMatches(messages.collection_unknown),
+    isDuplicate: rawMatches(duplicate),
     isBusy: matches(messages.database_in_use),
   };
 }

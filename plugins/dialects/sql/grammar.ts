@@ -22,7 +22,7 @@ export interface Grammar<Step = unknown> {
   literal(value: Json, field: Omit<Field, 'name'>): string;
   /** A literal in a DEFAULT clause, where the notation may differ. */
   defaultLiteral(value: Json, field: Omit<Field, 'name'>): string;
-  /** Follows the type of a nullable column. */
+  /** Follows the type of a nullable column, where NOT NULL follows that of a required one: `NULL`, or an empty string. */
   readonly nullable: string;
   /** Follows the type of a generated column, or of one with a native type. */
   generated(field: Field): string | undefined;

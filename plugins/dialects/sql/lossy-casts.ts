@@ -27,7 +27,10 @@ const LOSSLESS_CASTS: Partial<Record<FieldType, readonly FieldType[]>> = {
   boolean: ['smallint', 'integer', 'bigint'],
 };
 
-/** Whether a cast may lose data without an error. Values that do not fit at all make the statement fail instead. */
+/**
+ * Whether a cast may lose data without an error, on an engine where a cast of a value that does not fit at all fails. An
+ * engine that reads '00501' as the integer 501, or ' yes' as true, loses more: its dialect adds these casts.
+ */
 export function isLossyCast(from: Field, to: Field): boolean {
   if (to.type === 'text') return false;
   if (TEXT_TYPES.has(from.type)) return !STRICTLY_PARSED.has(to.type);

@@ -20,7 +20,10 @@ import { LITERAL_PLACEHOLDER as LITERAL, StatementTemplate } from './statement.t
 /** The column with the version of a record. */
 export const VERSION_COLUMN = '_version';
 
-/** How an engine executes record statements. */
+/**
+ * How an engine executes record statements. What its functions throw is passed to `isMissing` and `isDuplicate`: the error of
+ * the driver, or a converted one that they recognize, as those of `engineErrors` do.
+ */
 export interface RecordBackend {
   readonly exec: ExecSql;
   /** The values of `columns` for each row, in the format that is cheapest for many rows. */

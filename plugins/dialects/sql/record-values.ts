@@ -37,7 +37,10 @@ export function recordLiteral(
   return grammar.literal(value as Json, { type });
 }
 
-/** Converts the value most drivers return for a column. */
+/**
+ * Converts the value most drivers return for a column. A text in a column of JSON is parsed: a driver that has parsed it
+ * already needs a `read` of its own for these columns.
+ */
 export function readRecordColumn(value: unknown, { type }: RecordColumn): RecordValue {
   if (value === null || value === undefined) return null;
   switch (type) {
@@ -47,6 +50,8 @@ export function readRecordColumn(value: unknown, { type }: RecordColumn): Record
       return Number(value);
     case 'timestamp':
       return value instanceof Date ? value : new Date(String(value));
+    case 'json':
+      return typeof value === 'string' ? (JSON.parse(value) as RecordValue) : (value as RecordValue);
     default:
       return value as RecordValue;
   }

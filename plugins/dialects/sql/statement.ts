@@ -23,7 +23,7 @@ export interface SqlText {
   readonly parts: readonly string[];
 }
 
-/** A statement from a text with schema placeholders. */
+/** A statement from a text with schema placeholders. It is transactional and not destructive, unless `facts` say otherwise. */
 export function sqlStatement(template: string, facts: StatementFacts = {}): Statement<SqlText> {
   return {
     text: template.replaceAll(SCHEMA_PLACEHOLDER, ''),

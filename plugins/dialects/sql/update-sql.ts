@@ -10,14 +10,14 @@ export interface UpdateSyntax {
   /** The field in a comparison with a typed literal. Default: its quoted name. */
   comparisonColumn?(field: Field): string;
   now(field: Field): string;
-  /** The concatenation of literals and fields as a value of `field`. Null counts as an empty string. */
+  /** The concatenation of plain texts and fields as a value of `field`: `literal` is not SQL. Null counts as an empty string. */
   concat(parts: readonly ({ readonly field: Field } | { readonly literal: string })[], field: Field): string;
 }
 
 export interface UpdateParts {
   /** A condition that matches the rows of the job. */
   readonly matching: string;
-  /** A condition that matches the rows the job would change. */
+  /** A condition that matches those of them that the job would change: it contains `matching`. */
   readonly changing: string;
   /** The SET clause. */
   readonly assignments: string;
@@ -48,9 +48,10 @@ export function updateParts(job: UpdateJob, syntax: UpdateSyntax): UpdateParts {
   const changes = values
     .filter(({ assignment }) => !('now' in assignment))
     .map(({ assignment, value }) => `${compared(fieldOf(assignment.field))} IS DISTINCT FROM ${value}`);
+  const all = (parts: readonly string[]) => (parts.length > 0 ? parts.join(' AND ') : 'true');
   return {
-    matching: conditions.length > 0 ? conditions.join(' AND ') : 'true',
-    changing: changes.length > 0 ? `(${changes.join(' OR ')})` : 'true',
+    matching: all(conditions),
+    changing: all([...conditions, ...(changes.length > 0 ? [`(${changes.join(' OR ')})`] : [])]),
     assignments: values.map(({ assignment, value }) => `${quoteIdentifier(assignment.field)} = ${value}`).join(', '),
   };
 }

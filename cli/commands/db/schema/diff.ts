@@ -172,8 +172,9 @@ export default class Diff extends DatabaseCommand {
     const before = await reader.read(from);
     const entry = await reader.entry();
     const decisions = { renames: this.#renames(entry, before), drops: new Set<string>() };
-    const { model, renames } = await entry.declare(before.model, decisions);
-    assertDistinctNames(dialect.name, dialect.capabilities.names, model);
+    const { names } = dialect.capabilities;
+    const { model, renames } = await entry.declare(before.model, decisions, names);
+    assertDistinctNames(dialect.name, names, model);
     return { from: before, to: { model, objects: reader.objectFiles() }, renames };
   }
 

@@ -1,6 +1,6 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
+import { SerialQueue } from '../../../shared/serial-queue.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import { SerialQueue } from '../../shared/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { isBefore, parseVersion, type Variant } from '../variant.ts';
 import { toConnectError, toSessionError, toSvcError } from './errors.ts';

@@ -48,7 +48,6 @@ export function createRecordGrammar({ binaryCollation }: Pick<Variant, 'binaryCo
 function readColumn(value: unknown, column: RecordColumn): RecordValue {
   if (value === null || value === undefined) return null;
   if (column.type === 'timestamp') return new Date(`${String(value).replace(' ', 'T')}Z`);
-  if (column.type === 'json') return JSON.parse(String(value)) as RecordValue;
   if (column.type === 'boolean') return Number(value) !== 0;
   return readRecordColumn(value, column);
 }

@@ -29,7 +29,7 @@ export const grammar: Grammar<PostgresqlStep> = {
     unit: 'bytes',
     problem: (name, kind) =>
       kind === 'field' && SYSTEM_COLUMNS.has(name) ? 'Every table has a system column of that name.' : undefined,
-    databaseWideNames: relationNames,
+    databaseWideNames: (collection) => relationNames(collection),
   },
   unsupported: {
     ...UNSUPPORTED_BY_SQL,

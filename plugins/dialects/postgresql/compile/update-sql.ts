@@ -12,7 +12,7 @@ import { columnType } from './types.ts';
 export function updateSql(job: UpdateJob, schema: string): string {
   const table = `${schema}${quoteIdentifier(job.table)}`;
   const { matching, changing, assignments } = updateParts(job, SYNTAX);
-  return `WITH changed AS (UPDATE ${table} SET ${assignments} WHERE (${matching}) AND ${changing} RETURNING 1) SELECT (SELECT count(*) FROM ${table} WHERE ${matching}) AS matched, (SELECT count(*) FROM changed) AS modified`;
+  return `WITH changed AS (UPDATE ${table} SET ${assignments} WHERE ${changing} RETURNING 1) SELECT (SELECT count(*) FROM ${table} WHERE ${matching}) AS matched, (SELECT count(*) FROM changed) AS modified`;
 }
 
 const isText = ({ type }: Field): boolean => type === 'string' || type === 'text' || type === 'enum';

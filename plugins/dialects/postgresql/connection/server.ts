@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client, ClientConfig } from 'pg';
 import { assertInstalled, type Driver, loadDriver } from '../../../shared/driver.ts';
+import { SerialQueue } from '../../../shared/serial-queue.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import { SerialQueue } from '../../shared/mutex.ts';
 import type { ExecSql, Result, Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { asLostIfUnreachable, codeOf, toConnectError, toSvcError } from './errors.ts';

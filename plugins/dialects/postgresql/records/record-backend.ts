@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { AnyRecordDefinition } from '../../../../core/records.ts';
+import type { AnyRecordDefinition, RecordValue } from '../../../../core/records.ts';
 import { type RecordBackend, recordTableStatements } from '../../sql/record-store.ts';
 import { type RecordGrammar, readRecordColumn } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
@@ -16,7 +16,8 @@ export const recordGrammar: RecordGrammar = {
   // Unlike jsonb, json keeps the order of keys.
   columnType: (field, table) => (field.type === 'json' ? 'json' : grammar.columnType(field, table)),
   literal: (value, field) => (field.type === 'json' ? `${jsonLiteral(value)}::json` : grammar.literal(value, field)),
-  read: readRecordColumn,
+  // Rows are read as JSON, so a text in a column of JSON is a value.
+  read: (value, column) => (column.type === 'json' ? (value as RecordValue) : readRecordColumn(value, column)),
   clock: 'clock_timestamp()',
   elapsed:
     "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.started_at', true), '')::timestamptz, transaction_timestamp())) * 1000",

@@ -63,7 +63,11 @@ export function compileKeyValue(
     ];
   }
   const definition = serializeCollection(collectionOf(after, table));
-  const define = statement(`DEFINE ${JSON.stringify(definition)}`, { kind: 'define', table, definition });
+  const define = statement(`DEFINE ${table}: ${definedChange(operation, definition)}`, {
+    kind: 'define',
+    table,
+    definition,
+  });
   switch (operation.type) {
     case 'addField': {
       const { name } = operation.field;
@@ -95,6 +99,35 @@ export function compileKeyValue(
     case 'addConstraint':
     case 'dropConstraint':
       return [define];
+  }
+}
+
+type ChangeOfTable = Exclude<
+  Operation,
+  { readonly type: 'createCollection' | 'dropCollection' | 'renameCollection' | 'raw' }
+>;
+
+/** What an operation changes in the definition of a table, for people. */
+function definedChange(operation: ChangeOfTable, { fields, indexes, constraints }: SerializedCollection): string {
+  const text = (list: readonly { readonly name: string }[], name: string | undefined) =>
+    JSON.stringify(list.find((one) => one.name === name));
+  switch (operation.type) {
+    case 'addField':
+      return `ADD FIELD ${text(fields, operation.field.name)}`;
+    case 'dropField':
+      return `DROP FIELD ${operation.field}`;
+    case 'renameField':
+      return `RENAME FIELD ${operation.from} TO ${operation.to}`;
+    case 'modifyField':
+      return `CHANGE FIELD TO ${text(fields, operation.field)}`;
+    case 'createIndex':
+      return `ADD INDEX ${text(indexes, operation.index)}`;
+    case 'dropIndex':
+      return `DROP INDEX ${operation.index}`;
+    case 'addConstraint':
+      return `ADD CONSTRAINT ${text(constraints, operation.constraint.name)}`;
+    case 'dropConstraint':
+      return `DROP CONSTRAINT ${operation.constraint}`;
   }
 }
 

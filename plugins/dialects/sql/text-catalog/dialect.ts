@@ -113,7 +113,7 @@ async function runUpdate(grammar: TextCatalogGrammar, exec: ExecSql, job: Update
   const table = grammar.quoteIdentifier(job.table);
   const { matching, changing, assignments } = updateParts(job, grammar);
   const [row] = await rowsOf(exec, `SELECT count(*) AS matched FROM ${table} WHERE ${matching}`);
-  const results = await exec(`UPDATE ${table} SET ${assignments} WHERE (${matching}) AND ${changing}`);
+  const results = await exec(`UPDATE ${table} SET ${assignments} WHERE ${changing}`);
   const modified = results.at(-1)?.count ?? 0;
   // Other sessions may have written between the two statements.
   return { matched: Math.max(Number(row?.matched), modified), modified };
@@ -141,7 +141,6 @@ function textCatalogGrammar(syntax: TextCatalogSyntax): TextCatalogGrammar {
 
 function readRecordValue(value: unknown, column: RecordColumn): RecordValue {
   if (value === null || value === undefined) return null;
-  if (column.type === 'json') return JSON.parse(String(value)) as RecordValue;
   return column.type === 'boolean' ? Number(value) !== 0 : readRecordColumn(value, column);
 }
 
