@@ -13,6 +13,7 @@ const NAMES =
 
 /** Advice that another test provokes and follows. */
 const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  'key-value-adopt.test.ts': ['Adopt its rows, which stay as they are: svc db migrate baseline'],
   'cli-approvals.test.ts': [
     'svc approvals show <…><…> --json    shows it, with its request.reviewToken',
     '<…> --review-token <reviewToken>',
@@ -189,7 +190,6 @@ const NOT_TRIED: Readonly<Record<string, readonly string[]>> = {
     "Name the schema next to the URL in svc.config: schema: '<…>' to use the existing tables, schema: '<…>' to start with an empty history.",
     'Drop the dependent object first: with cascade, svc only drops foreign keys of the same schema.',
     'Mark one field with primaryKey: true.',
-    'Use another name, or create the table with sqlOptions: { ifNotExists: true }, which adopts its rows.',
   ],
   'It depends on the account or the load of a server.': [
     'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run with an IAM role.',

@@ -37,8 +37,8 @@ export function sqlSyntax(
     read: (connection, collection) => connection.query(`SELECT * FROM ${quote(collection)}`),
     clear: async (connection, collection) => void (await connection.query(`DELETE FROM ${quote(collection)}`)),
     raw: (collection) => ({
-      statement: `INSERT INTO ${quote(collection)} (id) VALUES (7)`,
-      check: `SELECT id FROM ${quote(collection)} WHERE id = 7`,
+      statement: `INSERT INTO ${quote(collection)} (${quote('id')}) VALUES (7)`,
+      check: `SELECT ${quote('id')} FROM ${quote(collection)} WHERE ${quote('id')} = 7`,
     }),
     syntax: {
       sum: '1 + 2',

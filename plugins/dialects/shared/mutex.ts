@@ -1,8 +1,6 @@
 import type { LockOptions } from '../../../core/dialect.ts';
 import { LockWait } from './lock-wait.ts';
 
-export { SerialQueue } from '../../shared/serial-queue.ts';
-
 /** Serializes the callers of one session. */
 export class Mutex {
   #last: Promise<void> = Promise.resolve();

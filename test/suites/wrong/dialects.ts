@@ -8,7 +8,7 @@ import { apply } from '../../../core/schema/apply.ts';
 import type { SchemaModel } from '../../../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../../../core/schema/operation.ts';
 import { postgresql } from '../../../plugins/dialects/postgresql/dialect.ts';
-import { SerialQueue } from '../../../plugins/dialects/shared/mutex.ts';
+import { SerialQueue } from '../../../plugins/shared/serial-queue.ts';
 
 /**
  * Dialects that break one promise of the contract each, made from a right one. The default export is the plugin of one

@@ -153,7 +153,7 @@ function decision({ parameters: requested, decisionReason, modifiedParams, outco
   ];
 }
 
-/** The changes of a reviewer; undefined if there are none. */
+/** The changes of a reviewer; undefined without any. */
 function renderChanges(requested: ToolParameters, modified: ToolParameters | undefined): Html | undefined {
   const changes = diffJson({ ...requested }, { ...requested, ...modified });
   const masked = Object.entries(modified ?? {}).filter(([, value]) => isPlainObject(value) && value.masked === true);
