@@ -9,6 +9,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   large: 'A million rows',
   gate: 'The cost of an approval',
   pages: 'Pages of waiting requests',
+  crowd: 'Many people with the inbox open',
   approvals: 'Approvals, compared with other tools',
 };
 

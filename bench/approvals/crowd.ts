@@ -37,7 +37,7 @@ const rate = Number(flags.rate ?? 100);
 const MAX_AGE_MS = 2_000;
 const MAX_SLOWER = 1.2;
 /** As in the script of the page. */
-const FLOOR_MS = 1_000;
+const FLOOR_MS = 1_300;
 const delay = (): number => 150 + Math.random() * 500;
 
 interface AgentTimes extends Spread {

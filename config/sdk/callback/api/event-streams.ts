@@ -18,7 +18,7 @@ const KEEP_ALIVE_MS = 15_000;
 const VERIFY_EVERY = 3;
 const RETRY_MS = 3_000;
 /** A page that shows many requests is notified of changes no more often than this. */
-const SIGNAL_MS = 1_000;
+const SIGNAL_MS = 1_300;
 const RETRY_AFTER = { 'retry-after': '5' };
 
 const TOO_MANY: HttpError = {

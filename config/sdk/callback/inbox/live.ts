@@ -116,7 +116,7 @@ const SCRIPT = `(() => {
   let isBusy = false;
   let isSignedOut = false;
   const later = (delay) => {
-    if (!document.hidden && !isSignedOut) timer ??= setTimeout(refresh, Math.max(delay, last + 1000 - performance.now()));
+    if (!document.hidden && !isSignedOut) timer ??= setTimeout(refresh, Math.max(delay, last + 1300 - performance.now()));
   };
   const disconnect = () => {
     events?.close();
