@@ -13,7 +13,9 @@ import {
 import { compileSql } from '../compile.ts';
 import type { EngineErrors } from '../engine-errors.ts';
 import { type Grammar, UNSUPPORTED_BY_SQL } from '../grammar.ts';
-import { type SyntaxGrammar, syntaxGrammar } from '../syntax-records.ts';
+import type { RecordGrammar } from '../record-values.ts';
+import { syntaxGrammar } from '../syntax-records.ts';
+import type { UpdateSyntax } from '../update-sql.ts';
 import type { ValidationRules } from '../validate.ts';
 import { normalizeSqlServer } from './catalog.ts';
 import type { CatalogQueries } from './catalog-rows.ts';
@@ -55,7 +57,7 @@ export interface SqlServerDialect<O extends Options = NoOptions> {
   /** Statements of the engine that differ from those of standard SQL. `standard` has all of them. */
   grammar?(standard: Grammar<SqlServerStep>): Partial<Grammar<SqlServerStep>>;
   /** What differs for the values of records and updates: how the driver returns them (`read`), or `concat`. */
-  readonly records?: Partial<SyntaxGrammar>;
+  readonly records?: Partial<RecordGrammar & UpdateSyntax>;
   readonly errors: EngineErrors;
   /** Options of the database besides those of svc. */
   readonly options?: O;
@@ -84,6 +86,7 @@ export function sqlServerDialect<O extends Options = NoOptions>(engine: SqlServe
   const { rules, syntax, errors } = engine;
   const grammar: Grammar<SqlServerStep> = sqlServerGrammar(rules, syntax);
   Object.assign(grammar, engine.grammar?.({ ...grammar }));
+  // `syntax` has some words of records as well.
   const records = { ...syntax, ...syntaxGrammar(syntax), typedLiteral: comparedLiteral, ...engine.records };
   const ownOptions = { ...SERVER_OPTIONS, ...engine.options } as O & ServerOptions;
   const translateErrors = convertingErrors((error) => errors.toSvcError(error));
