@@ -90,6 +90,11 @@ const main = await build({
   plugins: [redirect('cli/start.ts', 'cli/bundle/start.ts')],
 });
 chmodSync(join(dist, 'cli', 'main.cjs'), 0o755);
+for (const name of readdirSync(join(dist, 'cli'))) {
+  // esbuild cannot escape them in regular expressions and tagged templates.
+  const [other] = /.{0,60}\P{ASCII}/u.exec(readFileSync(join(dist, 'cli', name), 'utf8')) ?? [];
+  if (other !== undefined) throw new Error(`dist/cli/${name} is read as ASCII, and has another character: ${other}`);
+}
 // Only editors read it.
 writeFileSync(join(dist, 'schema.json'), JSON.stringify(jsonSchema()));
 writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, mysql2, main]));

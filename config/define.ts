@@ -27,7 +27,7 @@ export type BuiltinDialect = 'postgresql' | 'mysql' | 'mariadb' | 'mongodb' | 'd
 
 /**
  * The dialects that a configuration may name. The package of a dialect adds its own:
- * `declare module '@svc/sdk' { interface Dialects { abacus: true } }`; a configuration, to `@svc/sdk/config`.
+ * `declare module '@svc/sdk' { interface Dialects { abacus: true } }`.
  */
 export interface Dialects extends Readonly<Record<BuiltinDialect, true>> {}
 

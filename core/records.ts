@@ -76,7 +76,7 @@ export interface RecordIndex<R> {
   readonly name: string;
   /** Columns a query must provide a value for. */
   readonly equals: readonly (keyof R & string)[];
-  /** The column that pages are sorted by; the key breaks ties. */
+  /** The column that pages are sorted by; the key breaks ties, in the order of its UTF-8 bytes. */
   readonly sort: keyof R & string;
   /** Set if many records share the same `equals` values: an engine that partitions by them uses several partitions. */
   readonly sharded?: true;

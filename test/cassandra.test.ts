@@ -1,3 +1,5 @@
+import type { Json } from '../core/json.ts';
+import type { Field } from '../core/schema/model.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { freshKeyspace, unavailable } from './kit/cassandra.ts';
 import { storeUnderTest } from './kit/store-under-test.ts';
@@ -7,6 +9,22 @@ import { recordStoreSuite } from './suites/record-store-suite.ts';
 
 const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
+function columnValue(value: Json, field: Field | undefined): Json {
+  if (value === null) return null;
+  switch (field?.type) {
+    case 'binary':
+    case 'blob':
+      return `0x${Buffer.from(String(value), 'base64').toString('hex')}`;
+    case 'datetime':
+    case 'timestamp':
+      return `${String(value)}Z`;
+    case 'json':
+      return JSON.stringify(value);
+    default:
+      return value;
+  }
+}
+
 if (unavailable) test.skip('the dialect suite on Cassandra', unavailable);
 else
   dialectSuite(test, {
@@ -14,10 +32,10 @@ else
     dialect: cassandra,
     module: new URL('../plugins/dialects/cassandra/dialect.ts', import.meta.url),
     createDatabase: () => freshKeyspace(),
-    async insert(connection, collection, rows) {
+    async insert(connection, collection, rows, fields) {
       for (const row of rows) {
         // JSON, so that the server itself gives each value the type of its column.
-        const quoted = Object.entries(row).map(([name, value]) => [quote(name), value]);
+        const quoted = Object.entries(row).map(([name, value]) => [quote(name), columnValue(value, fields.get(name))]);
         const json = JSON.stringify(Object.fromEntries(quoted)).replaceAll("'", "''");
         await connection.query(`INSERT INTO ${quote(collection)} JSON '${json}'`);
       }

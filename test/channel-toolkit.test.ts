@@ -5,15 +5,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { isDeliveryFailed } from '../core/approval/channel.ts';
+import type { ApprovalRecord } from '../core/approval/request.ts';
 import { displayJson } from '../core/display/json.ts';
 import { isSvcError } from '../core/errors.ts';
 import {
+  decisionText,
   escapeHtml,
   isEqualSecret,
   isSignedBy,
   parseFormDecision,
   postJson,
   pressEndpoint,
+  requestText,
   textOptions,
   urlOption,
 } from '../plugins/channels/toolkit.ts';
@@ -41,6 +44,31 @@ test('a text that fits is complete, and a longer one is cut outside of escapes a
     assert.doesNotMatch(part, /&(?!amp;|lt;|gt;)/);
     assert.doesNotMatch(part, /\p{Surrogate}/u, 'a surrogate pair was cut');
   }
+});
+
+test('parameters in a block of code have another escape than the text around it, and fit with the block', () => {
+  const markup = {
+    text: (text: string) => text.replaceAll('*', '\\*'),
+    code: (text: string) => text.replaceAll('`', "'"),
+    block: ['```\n', '\n```'],
+  } as const;
+  const request = {
+    ...{ requestId: 'apr_1', executionId: 'exe_1', agentTag: 'a*b', tool: 'refund', reason: '*' },
+    ...{ parameters: { note: '* `' }, timestamp: '', timeout: '*', product: 'shop', env: 'dev', expiresInMs: 1 },
+  };
+  const { title, parameters, footer } = requestText(request, { maxLength: 100, escape: markup });
+  assert.equal(title, 'a\\*b wants to call refund in shop, dev: \\*');
+  assert.equal(parameters, '```\n{\n  "note": "* \'"\n}\n```');
+  assert.equal(footer, 'apr_1, until \\*');
+  const long = requestText({ ...request, parameters: { note: '`'.repeat(500) } }, { maxLength: 100, escape: markup });
+  assert.match(long.parameters, /^```\n[^`]+\n```$/);
+  assert.ok(long.parameters.length <= 100 && !long.buttons.includes('approve'));
+  const record = { ...request, status: 'approved', decidedBy: '*' } as unknown as ApprovalRecord;
+  assert.equal(
+    decisionText(record, { maxLength: 100, escape: markup }),
+    `apr_1 is approved by \\*\nrefund\n${parameters}`,
+  );
+  assert.match(decisionText(record, { maxLength: 100, escape: escapeHtml }), /by \*\nrefund\n\{\n/);
 });
 
 test('options that are missing, empty, unknown or not texts are rejected without their values', () => {

@@ -26,7 +26,7 @@ const FLOORS: readonly [name: string, files: RegExp][] = [
 
 /** The core modules that plugins may import: contracts and rules, never an engine. */
 const FOR_PLUGINS =
-  /^core\/([a-z-]+\.ts$|schema\/|tool\/|approval\/(channel|parse-decision|request|seal\/(seal|sink))\.ts$|display\/(json|limit|role-text|text)\.ts$|agent\/model\.ts$|lint\/(rule|sql-text|existing-tables|design-rules)\.ts$|migration\/(migration|history-table)\.ts$)/;
+  /^core\/([a-z-]+\.ts$|schema\/|tool\/|approval\/(channel|parse-decision|presses|request|seal\/(seal|sink))\.ts$|display\/(json|limit|role-text|text)\.ts$|agent\/model\.ts$|lint\/(rule|sql-text|existing-tables|design-rules)\.ts$|migration\/(migration|history-table)\.ts$)/;
 
 /** The packages that core may import in addition to Node; drivers and transports belong in plugins. */
 const CORE_PACKAGES = ['tapable', 'uuid', 'ajv', 'ajv/dist/2020.js', '@opentelemetry/api'];

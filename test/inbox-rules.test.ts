@@ -13,6 +13,7 @@ test('by a rule, each person sees what waits for them and the votes of others', 
       await ann.open(`${INBOX}?mine=1`);
       await ann.follow('refund');
       await approve(ann);
+      assert.match(ann.page.text, /Your vote counts: approve\.<\/strong> Missing: 1 of heads\./);
       assert.match(ann.page.text, /Waiting[\s\S]*approve by ann[\s\S]*missing: 1 of heads/);
       await ann.open(`${INBOX}?mine=1`);
       assert.match(ann.page.text, /No request matches the filter/);
@@ -30,6 +31,29 @@ test('by a rule, each person sees what waits for them and the votes of others', 
       ...SERVER,
       rules: [{ approve: [{ role: 'finance' }, { role: 'heads' }] }],
       roles: { ...SERVER.roles, finance: ['group:finance'] },
+    },
+  ));
+
+test('who votes after a person with changes sees them first', () =>
+  withInbox(
+    async ({ signedIn, refund }) => {
+      await refund({ orderId: '1', amount: 5 });
+      const ann = await signedIn('ann', 'finance');
+      await ann.follow('refund');
+      const send = (form: URLSearchParams) => ann.submit('name="view"', Object.fromEntries(form));
+      await send(new HtmlForm(ann.page.text).fill('p.1', '3').press('Approve'));
+      await send(new HtmlForm(ann.page.text).press('Approve with these changes'));
+      const di = await signedIn('di', 'heads');
+      await di.follow('refund');
+      const [before = ''] = di.page.text.split('<dt>What it does');
+      assert.match(before, /ann approves with these changes\. An approval with other parameters does not count/);
+      assert.match(before, /amount[\s\S]*5[\s\S]*3/);
+      assert.doesNotMatch(before, /Your vote counts/);
+    },
+    {
+      server: { role: 'deciders' },
+      rules: [{ approve: [{ role: 'finance' }, { role: 'heads' }] }],
+      roles: { deciders: ['group:finance', 'group:heads'], finance: ['group:finance'], heads: ['group:heads'] },
     },
   ));
 

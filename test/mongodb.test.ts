@@ -1,5 +1,5 @@
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { freshMongo, missing, mongoDialect } from './kit/mongodb.ts';
+import { freshMongo, isDocumentdb, missing, mongoDialect } from './kit/mongodb.ts';
 import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
@@ -19,6 +19,10 @@ else
     skip: {
       'a watcher is notified of the records that notifyOn selects':
         'change streams need a replica set of mongod; callers poll',
+      ...((await isDocumentdb()) && {
+        'of concurrent updates of a row, one finds the value that all expect':
+          'DocumentDB updates a document of a collection with a validator although it has stopped matching the filter',
+      }),
     },
   });
 recordStoreSuite(test, { ...storeUnderTest(mongodb, freshMongo, missing), name: 'MongoDB' });

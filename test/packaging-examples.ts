@@ -8,6 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
+import { responseUrls, SIGNING_SECRET, signedRequest } from '../examples/channel-slack/test/slack.ts';
 import { startServer as startH2 } from '../examples/dialect-h2/test/server.ts';
 import { startServer as startRedis } from '../examples/dialect-redis/test/server.ts';
 import { folder } from './kit/folder.ts';
@@ -184,7 +185,7 @@ for (const name of names.filter((name) => name.startsWith('dialect-'))) {
   });
 }
 
-test('channel-slack and policy, installed, take part in a call that the command line approves', async () => {
+test('channel-slack and policy, installed, take part in calls that the command line and a pressed button approve', async () => {
   const posted: string[] = [];
   const api = createServer(async (request, response) => {
     posted.push(await text(request));
@@ -207,7 +208,10 @@ test('channel-slack and policy, installed, take part in a call that the command 
         ],
         approvals: {
           store: { database: 'main' },
-          channels: { slack: { type: 'slack', token: 'xoxb-1', channel: 'C1', api: 'http://127.0.0.1:${port}' } },
+          callbackKey: 'nothing secret, but thirty-two bytes long',
+          channels: {
+            slack: { type: 'slack', token: 'xoxb-1', channel: 'C1', signingSecret: '${SIGNING_SECRET}', api: 'http://127.0.0.1:${port}' },
+          },
         },
       };`,
     'app.mjs': APP,
@@ -225,6 +229,20 @@ test('channel-slack and policy, installed, take part in a call that the command 
     assert.match((await app.ended).stdout, /^outcome completed paid 20 for 1234$/m);
     await waitUntil(() => posted.length === 2, 'the decision was not posted');
     assert.match(posted[1] ?? '', new RegExp(`${requestId} is approved`));
+
+    const isListening = (line: string) => line.includes('listening');
+    const serving = await start('svc', ['approvals', 'serve', '--port', '0', '--json'], isListening);
+    started.push(serving);
+    const url = `${(JSON.parse(serving.line) as { url: string }).url}/channels/slack`;
+    const other = await start('app.mjs', ['wait', '30', 'policy'], (line) => line.startsWith('requested '));
+    started.push(other);
+    const action = { action_id: 'svc_approve', value: other.line.split(' ')[1] ?? '' };
+    const response_url = responseUrls.next();
+    const pressed = { user: { id: 'U1' }, channel: { id: 'C1' }, actions: [action], response_url };
+    assert.equal((await fetch(signedRequest(pressed, { url, secret: 'another secret' }))).status, 401);
+    assert.equal((await fetch(signedRequest(pressed, { url }))).status, 200);
+    assert.match((await other.ended).stdout, /^outcome completed paid 30 for 1234$/m);
+    assert.match(responseUrls.take(response_url), new RegExp(`${action.value} is approved by <@U1>`));
   } finally {
     for (const program of started) await program.stop();
     api.close();
@@ -305,7 +323,7 @@ else {
 /** The files of an example's source, and fewer than how many lines its README and the docs promise for them. */
 const LENGTHS: readonly (readonly [name: string, files: RegExp, lines: number])[] = [
   ['channel-slack', /^(channel|index)\.ts$/, 80],
-  ['channel-slack', /^interactions\.ts$/, 60],
+  ['channel-slack', /^presses\.ts$/, 60],
   ['broker-nats', /\.ts$/, 120],
   ...names.filter((name) => name.startsWith('dialect-')).map((name) => [name, /\.ts$/, 200] as const),
 ];

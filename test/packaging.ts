@@ -178,7 +178,7 @@ test(
     assert.equal((await run(app, process.execPath, 'use.mjs')).trim(), 'used');
     // By itself: an augmentation alone does not make TypeScript look for the module.
     const page = await readFile(join(root, 'docs/how-to/write-a-plugin.md'), 'utf8');
-    const [, abacus = ''] = /```ts\n(import \{ defineConfig \}[\s\S]+?)```/.exec(page) ?? [];
+    const [, abacus = ''] = /```ts\n(import type \{\} from '@svc\/sdk';[\s\S]+?)```/.exec(page) ?? [];
     assert.match(abacus, /interface Dialects/);
     await writeFile(join(app, 'abacus.config.ts'), abacus);
     await writeFile(

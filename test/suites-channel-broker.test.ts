@@ -51,6 +51,16 @@ test('the suite detects every wrong channel', () =>
     ),
   ));
 
+test('a text of markup that no message can show is rejected when the suite starts, with the reason', () => {
+  const declare = (...markup: string[]) =>
+    channelSuite(() => assert.fail('a case was declared'), { ...slackUnderTest, markup });
+  assert.throws(
+    () => declare('<!channel>', '```\n@all'),
+    /slack: markup contains "```\\n@all", but .* write it as ```\\n@all/,
+  );
+  assert.throws(() => declare('zero\u200bwidth'), /write it as zero\\u\{200b\}width/);
+});
+
 test('a channel with the proof of a press in the body, and one with markup that has no effect, pass', () =>
   assertDetected(
     RIGHT_CHANNELS.flatMap(({ channel, passes }) =>

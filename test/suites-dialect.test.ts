@@ -21,6 +21,10 @@ const CLOCK = 'a deadline does not depend on the clock of the process';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
+const VALUES = 'values of every type survive every change and its inverse';
+const PAGES = 'a change reaches every row';
+const CLAIMS = 'of concurrent updates of a row, one finds the value that all expect';
+
 /** The case that each wrong dialect fails, and what the case reports. */
 const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: RegExp]>> = {
   'loses a default on rename': [OPERATIONS, /after .*"renameField".*the default of Mood applies/],
@@ -53,6 +57,20 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'rounds decimals': [
     'a decimal keeps all its digits',
     /"12345678901234567000" is not .*declare notEnforced: \{ decimal: '…' \}/,
+  ],
+  'fills no default into rows that exist': [VALUES, /note, added to rows that exist, is \[ null/],
+  'fills a default into one page of rows': [PAGES, /after addField, 1 of 1001 rows have another "note"/],
+  'drops the first byte of a renamed field': [VALUES, /the row "a:1 😀" after .*"renameField".*"binary"/],
+  'loses the last page of a renamed table': [PAGES, /rows after renameCollection/],
+  'reads an empty text of a renamed field as null': [VALUES, /the row "it's" after .*"renameField".*"text"/],
+  'keeps the values of a dropped field': [VALUES, /a field that was dropped and added again has its old values/],
+  'stores bigints as floats': [VALUES, /the bigint "9007199254740993", once inserted, is read as/],
+  'stores times in seconds': [VALUES, /the datetime "2026-01-31 23:59:59\.123", once inserted, is read as/],
+  'counts one page of rows': [PAGES, /1000 !== 1001/],
+  'reads, and then updates': [CLAIMS, /updates of a row changed it/],
+  'leaves a call pending when it closes': [
+    'a pending call settles when the connection closes',
+    /a call that was pending when close\(\) was called did not end within 5000 ms/,
   ],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],

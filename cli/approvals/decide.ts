@@ -72,9 +72,10 @@ export async function submitDecision(
   }
   command.print(`${result.requestId} is ${result.status}, decided at ${result.decidedAt}`);
   // Also where no process is left that could run the call.
-  const text = approve ? notStartedText(await approvals.get(requestId)) : '';
+  const record = approve ? await approvals.get(requestId) : undefined;
+  const text = record ? notStartedText(record) : '';
   if (text !== '') command.note(`The call has ${text.slice(2)}`);
-  if (result.unattendedSince !== undefined) command.note(unattendedText(result.unattendedSince));
+  if (record && result.unattendedSince !== undefined) command.note(unattendedText(record, result.unattendedSince));
   return { data: { ...result } };
 }
 
@@ -177,7 +178,7 @@ export async function showRequest(
   const isTooLong = lines.length > MAX_LINES;
   for (const line of isTooLong ? lines.slice(0, MAX_LINES) : lines) command.note(line);
   for (const line of [...voteLines(record), ...escalationLines(record)]) command.note(line);
-  if (record.unattendedSince !== undefined) command.note(unattendedText(record.unattendedSince));
+  if (record.unattendedSince !== undefined) command.note(unattendedText(record, record.unattendedSince));
   if (!isTooLong) return { record, isRevealed };
   const unshown = `The request has ${lines.length} lines, of which a terminal shows ${MAX_LINES}`;
   command.note(`${unshown}.`);

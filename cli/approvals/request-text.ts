@@ -82,8 +82,9 @@ export function escalationLines({ rule, timestamp }: Pick<ApprovalRecord, 'rule'
 }
 
 /** Says so if no process waits for the decision. */
-export function unattendedLines({ unattendedSince }: ApprovalRecord): string[] {
-  return unattendedSince === undefined ? [] : [`unattended ${unattendedText(unattendedSince)}`];
+export function unattendedLines(record: ApprovalRecord): string[] {
+  const { unattendedSince } = record;
+  return unattendedSince === undefined ? [] : [`unattended ${unattendedText(record, unattendedSince)}`];
 }
 
 /** A request as a reviewer sees it. */

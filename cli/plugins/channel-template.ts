@@ -1,21 +1,26 @@
 import { PLUGIN_API_VERSION } from '../../core/kernel.ts';
 import { type PluginFiles, propertyName } from './templates.ts';
 
-/** A channel with buttons, and an endpoint for them. Its tests simulate a service that is made up, and pass at once. */
+/** A channel with buttons, and how they are received. Its tests simulate a service that is made up, and pass at once. */
 export function channelFiles(name: string, identifier: string): PluginFiles {
   const type = `${identifier.charAt(0).toUpperCase()}${identifier.slice(1)}`;
+  const options = `url: 'https://${name}.example/messages', chat: 'payments', secret: process.env.${name.toUpperCase().replaceAll('-', '_')}_SECRET`;
   return {
     description: `channel that requests approval through ${name}`,
-    configExample: `approvals: { channels: { ${propertyName(name)}: { type: '${name}', url: 'https://${name}.example/messages' } } },`,
+    configExample: `approvals: {
+    callbackKey: process.env.SVC_CALLBACK_KEY,
+    channels: {
+      ${propertyName(name)}: { type: '${name}', ${options} },
+    },
+  },`,
     steps: [
       'the fake of the service in `test/service.ts`: what it answers, refuses, shows and sends, in the terms of its documentation. The suite then fails where the channel does not speak them',
-      '`src/index.ts`: the message with its buttons, how it is edited, its longest text, and the escape of its markup',
-      '`src/presses.ts`: the signature of a press, and what is in it',
+      '`src/index.ts`: the message with its buttons, how it is edited, its longest text, and the escape of its markup; the signature of a press, and what is in it',
+      'the URL to which the service sends presses: `svc approvals serve` receives them at `{callbackBase}/channels/<name in approvals.channels>`',
     ],
     files: {
-      'src/index.ts': channelSource(name, identifier),
-      'src/presses.ts': pressesSource(name, identifier, type),
-      'test/service.ts': serviceSource(identifier, type),
+      'src/index.ts': channelSource(name, identifier, type),
+      'test/service.ts': SERVICE_SOURCE,
       'test/suite.test.ts': testSource(name, identifier),
     },
   };
@@ -24,22 +29,38 @@ export function channelFiles(name: string, identifier: string): PluginFiles {
 const channelSource = (
   name: string,
   identifier: string,
-): string => `import { type Channel, definePlugin } from '@svc/sdk';
-import { decisionText, escapeHtml, postJson, requestText, urlOption } from '@svc/sdk/channel';
+  type: string,
+): string => `import { type Channel, definePlugin, parseDecision } from '@svc/sdk';
+import { decisionText, escapeHtml, isSignedBy, postJson, requestText, textOptions } from '@svc/sdk/channel';
 
-export { ${identifier}Presses } from './presses.ts';
+export interface ${type}Options {
+  readonly url: string;
+  /** The chat that requests are delivered to. A press in another one decides nothing. */
+  readonly chat: string;
+  /** With which the service signs what it sends. */
+  readonly secret: string;
+}
+
+/** To do: what the service sends for a pressed button. */
+interface Pressed {
+  readonly user: string;
+  readonly chat: string;
+  readonly button: 'approve' | 'reject';
+  readonly requestId: string;
+}
 
 /** To do: the longest text that the service accepts, less the title; and the function that escapes its markup. */
 const LIMIT = { maxLength: 3_000, escape: escapeHtml };
 
-export function ${identifier}(url: string): Channel<string> {
+export function ${identifier}({ url, chat, secret }: ${type}Options): Channel<string> {
   return {
     name: '${name}',
     /** Makes one attempt. Throws if the request did not arrive. What it returns is stored, and passed to \`onDecided\`. */
     async deliver(delivery, signal) {
       const { title, parameters, footer, buttons } = requestText(delivery, LIMIT);
-      // To do: the message that the service expects. Each button sends the request id, with which \`presses.ts\` decides.
+      // To do: the message that the service expects. If its buttons carry a URL, that is \`delivery.pressUrl\`.
       const message = {
+        chat,
         text: \`\${title}\\n\${parameters}\\n\${footer}\`,
         buttons: buttons.map((button) => ({ button, requestId: delivery.requestId })),
         link: delivery.callbackUrl,
@@ -49,8 +70,22 @@ export function ${identifier}(url: string): Channel<string> {
     },
     /** Replaces the message and its buttons, also if somebody decided elsewhere. */
     async onDecided(record, signal, receipts) {
-      for (const id of receipts)
-        await postJson(\`\${url}/\${id}\`, { text: decisionText(record, LIMIT), buttons: [] }, { signal, method: 'PATCH' });
+      const message = { text: decisionText(record, LIMIT), buttons: [] };
+      for (const id of receipts) await postJson(\`\${url}/\${id}\`, message, { signal, method: 'PATCH' });
+    },
+    presses: {
+      chats: [chat],
+      /** To do: the signature of the service. \`publicKey\` in place of \`secret\` is an Ed25519 key. */
+      verify(headers, body) {
+        const [time, signature] = [headers.get('x-time') ?? '', headers.get('x-signature') ?? ''];
+        return isSignedBy({ secret, content: [\`\${time}.\`, body], signature, signedAt: Number(time) });
+      },
+      read(body) {
+        const { user, chat, button, requestId } = parseDecision(body) as Pressed;
+        return { button, requestId, actor: \`${name}:\${user}\`, chat };
+      },
+      /** To do: how the person sees the result. \`onDecided\` replaces the message. */
+      show: ({ text }) => new Response(escapeHtml(text)),
     },
   };
 }
@@ -58,56 +93,15 @@ export function ${identifier}(url: string): Channel<string> {
 export default definePlugin({
   name: '${name}',
   api: ${PLUGIN_API_VERSION},
-  apply: (kernel) => kernel.channels.register('${name}', (options) => ${identifier}(urlOption(options, ['https', 'http']))),
+  apply: (kernel) =>
+    kernel.channels.register('${name}', (options) =>
+      ${identifier}(textOptions(options, ['url', 'chat', 'secret'], [], { url: ['https', 'http'] })),
+    ),
 });
 `;
 
-const pressesSource = (
-  name: string,
-  identifier: string,
-  type: string,
-): string => `import { parseDecision, type Svc } from '@svc/sdk';
-import { escapeHtml, isSignedBy, pressEndpoint } from '@svc/sdk/channel';
-
-export interface ${type}PressesOptions {
-  readonly svc: Svc;
-  /** With which the service signs what it sends. */
-  readonly secret: string;
-  /** The chat that requests are delivered to. A press in another one decides nothing. */
-  readonly chat: string;
-}
-
-/** To do: what the service sends for a pressed button. */
-interface Press {
-  readonly user: string;
-  readonly chat: string;
-  readonly button: 'approve' | 'reject';
-  readonly requestId: string;
-}
-
-/** The handler of pressed buttons, with web-standard requests: for Hono, Next.js and others. */
-export const ${identifier}Presses = ({ svc, secret, chat }: ${type}PressesOptions) =>
-  pressEndpoint({
-    svc,
-    chats: [chat],
-    /** To do: the signature of the service. \`publicKey\` in place of \`secret\` is an Ed25519 key. */
-    verify(headers, body) {
-      const [time, signature] = [headers.get('x-time') ?? '', headers.get('x-signature') ?? ''];
-      return isSignedBy({ secret, content: [\`\${time}.\`, body], signature, signedAt: Number(time) });
-    },
-    read(body) {
-      const { user, chat: pressedIn, button, requestId } = parseDecision(body) as Press;
-      return { button, requestId, actor: \`${name}:\${user}\`, chat: pressedIn };
-    },
-    /** To do: how the person sees the result. \`onDecided\` replaces the message. */
-    show: ({ text }) => new Response(escapeHtml(text)),
-  });
-`;
-
-const serviceSource = (identifier: string, type: string): string => `import { createHmac } from 'node:crypto';
-import type { Svc } from '@svc/sdk';
-import { type ButtonPress, type ChannelMessage, type DecisionReceiver, httpReceiver } from '@svc/sdk/testing';
-import { ${identifier}Presses } from '../src/index.ts';
+const SERVICE_SOURCE = `import { createHmac } from 'node:crypto';
+import { type ButtonPress, type ChannelMessage, httpReceiver, type PressesUnderTest } from '@svc/sdk/testing';
 
 /** To do: the service as its documentation describes it. */
 
@@ -123,7 +117,8 @@ const unescaped = (text: string) => text.replaceAll('&lt;', '<').replaceAll('&gt
 /** Accepts messages, and returns an id of its own for each. */
 export const receiver = () =>
   httpReceiver({
-    options: (url) => ({ url }),
+    options: (url) => ({ url, chat: CHAT, secret: SECRET }),
+    secrets: [SECRET],
     displayed: (body) => unescaped((JSON.parse(body) as Message).text),
     responses: { accepts: (response, number) => response.end(JSON.stringify({ id: \`message-\${number}\` })) },
   });
@@ -138,24 +133,20 @@ function pressRequest({ raw }: ChannelMessage, press: ButtonPress): Request | un
   const time = String(press.sentAt.getTime());
   const hmac = createHmac('sha256', press.isForged ? 'another secret' : SECRET);
   const headers = { 'x-time': time, 'x-signature': hmac.update(\`\${time}.\${body}\`).digest('hex') };
-  return new Request('https://shop.example/${identifier}', { method: 'POST', headers, body });
+  return new Request(press.url, { method: 'POST', headers, body });
 }
 
-/** ${type} with people who press its buttons. */
-export async function open(svc: Svc): Promise<DecisionReceiver> {
-  const handle = ${identifier}Presses({ svc, secret: SECRET, chat: CHAT });
-  return {
-    request: pressRequest,
-    handle: async (request) => unescaped(await (await handle(request)).text()),
-    close: () => undefined,
-  };
-}
+/** People who press its buttons, and what they see then. */
+export const presses: PressesUnderTest = {
+  request: pressRequest,
+  seen: async (response) => unescaped(await response.text()),
+};
 `;
 
 const testSource = (name: string, identifier: string): string => `import { test } from 'node:test';
 import { channelSuite } from '@svc/sdk/testing';
 import ${identifier} from '../src/index.ts';
-import { open, receiver } from './service.ts';
+import { presses, receiver } from './service.ts';
 
 channelSuite(test, {
   name: '${name}',
@@ -164,8 +155,8 @@ channelSuite(test, {
   reader: 'person',
   // To do: what the service would show as markup, such as <!channel>; [] if it shows every text as it is.
   markup: ['<b>bold</b>', '<a href="https://evil.example">'],
-  // Without buttons, a text: the reason. Then remove src/presses.ts.
-  decisions: { open },
+  // Without buttons, a text: the reason. Then remove \`presses\` from the channel.
+  decisions: presses,
   receiver,
 });
 `;

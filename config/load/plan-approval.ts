@@ -1,10 +1,6 @@
-import { APPROVAL_CONDITIONS, type ApprovalCondition } from '../../core/migration/plan-approver.ts';
+import { APPROVAL_CONDITIONS, type ApprovalCondition, MIGRATION_TOOL } from '../../core/migration/plan-approver.ts';
 import type { Config, MigrationApprovalConfig } from '../define.ts';
 import { NOT_A_DURATION, parseDuration, roleProblems } from './approval-rules.ts';
-
-/** The tool and the agent of the requests that ask whether a plan may run. */
-export const MIGRATION_TOOL = 'svc_db_migrate';
-export const MIGRATION_AGENT = 'svc';
 
 const DEFAULT_TIMEOUT = '8h';
 

@@ -3,9 +3,10 @@ import { NoticeSweep } from '../../core/approval/notices.ts';
 import type { DecisionReview } from '../../core/approval/policy.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import type { Kernel } from '../../core/kernel.ts';
+import { isPlanRequest } from '../../core/migration/plan-approver.ts';
 import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
-import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalRule } from '../load/plan-approval.ts';
+import { planApprovalRule } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { ApprovalWatcher } from './approval-watcher.ts';
 import { type OidcPeople, oidcPeople } from './oidc-people.ts';
@@ -98,8 +99,7 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
 
 /** What is approved is what runs. */
 function refuseChangedPlan(review: DecisionReview): void {
-  const { agentTag, tool } = review.request;
-  if (agentTag !== MIGRATION_AGENT || tool !== MIGRATION_TOOL || review.decision.modifiedParams === undefined) return;
+  if (!isPlanRequest(review.request) || review.decision.modifiedParams === undefined) return;
   review.refuse('A plan is approved as it is, or rejected.');
 }
 

@@ -139,8 +139,9 @@ export class Approvals {
   }
 
   /**
-   * Returns a web-standard handler for the approval callback; serve it where `approvals.callbackBase` points. With
-   * `approvals.server` it also serves the HTTP API and the inbox.
+   * Returns a web-standard handler for the approval callback, and the pressed buttons of channels with `presses`; serve it
+   * where `approvals.callbackBase` points. With `approvals.server` it also serves the HTTP API and the inbox. Throws
+   * `config_invalid` for a channel that cannot be opened.
    */
   handler(options: CallbackOptions = {}): (request: Request) => Promise<Response> {
     return this.#served((runtime) => openCallback(runtime, options));

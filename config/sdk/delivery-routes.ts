@@ -4,6 +4,7 @@ import { assertCallbackKey, callbackToken } from '../../core/approval/token.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import type { ApprovalSettings, HumanInLoop } from '../../core/tool/human-in-loop.ts';
 import type { Runtime } from '../load/runtime.ts';
+import { pressUrl } from './callback/presses.ts';
 import { callbackUrl } from './callback/token.ts';
 import { webhookSecrets } from './webhook-secrets.ts';
 
@@ -89,6 +90,7 @@ function routeTo({ config, product, env }: Runtime, name: string, channel: Chann
         callbackBase !== undefined && {
           callbackUrl: callbackUrl(callbackBase, requestId, token),
         }),
+      ...(channel.presses && callbackBase !== undefined && { pressUrl: pressUrl(callbackBase, name) }),
     };
   };
   const notify = channel.notify?.bind(channel);

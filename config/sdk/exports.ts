@@ -36,6 +36,7 @@ export type { CallOutcome, PendingStatus } from '../../core/approval/outcome.ts'
 export { parseDecision } from '../../core/approval/parse-decision.ts';
 export type { NewToken, PersonToken } from '../../core/approval/person-tokens.ts';
 export type { DecisionReview, PolicyVerdict, ToolCall, ToolCallReview } from '../../core/approval/policy.ts';
+export type { Press, Presses, PressResult } from '../../core/approval/presses.ts';
 export type { Principal, SignalPrincipal, Verification } from '../../core/approval/principal.ts';
 export type {
   ApprovalEvent,

@@ -8,19 +8,21 @@ import { SvcError } from '../../core/errors.ts';
 import { canonicalJson, type Json } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
-import type {
-  AddedMigrations,
-  AskOptions,
-  PlanApprover,
-  PlanDescription,
-  RequestContext,
-  RunApproval,
+import {
+  type AddedMigrations,
+  type AskOptions,
+  MIGRATION_AGENT,
+  MIGRATION_TOOL,
+  type PlanApprover,
+  type PlanDescription,
+  type RequestContext,
+  type RunApproval,
 } from '../../core/migration/plan-approver.ts';
 import { callKey, isOversized } from '../../core/tool/call-digest.ts';
 import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
 import { lintLines, lintMigrations, withRows } from '../load/lint.ts';
-import { MIGRATION_AGENT, MIGRATION_TOOL, planApprovalSettings, planApprovers } from '../load/plan-approval.ts';
+import { planApprovalSettings, planApprovers } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { closeApprovals, openApprovals } from './approval-runtime.ts';
 import { routesFor } from './delivery-routes.ts';

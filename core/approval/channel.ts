@@ -1,6 +1,7 @@
 import type { Json } from '../json.ts';
 import { toSafeJson } from '../tool/safe-json.ts';
 import { pathText } from '../validate-shape.ts';
+import type { Presses } from './presses.ts';
 import type { ApprovalRecord, ApprovalRequest } from './request.ts';
 import type { RoleCount } from './rule.ts';
 
@@ -23,6 +24,11 @@ export interface Delivery extends ApprovalRequest {
   readonly callbackUrl?: string;
   /** The token alone, for decisions that are sent by other means. */
   readonly token?: string;
+  /**
+   * Where the service sends pressed buttons, for one whose buttons carry the URL. Absent without `presses` of the channel or
+   * `approvals.callbackBase`.
+   */
+  readonly pressUrl?: string;
 }
 
 /** What people are notified of: a request that still waits. @experimental */
@@ -64,6 +70,11 @@ export interface Channel<Receipt extends Json = Json> {
    * oldest first. Usually one; several if a crash or a takeover repeated the delivery; none if nothing was returned.
    */
   onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Receipt[]): Promise<void>;
+  /**
+   * How pressed buttons decide: `svc approvals serve`, and the handlers of `svc.approvals`, receive them at
+   * `POST {callbackBase}/channels/<name of the entry in approvals.channels>`.
+   */
+  readonly presses?: Presses;
 }
 
 const MAX_RECEIPT_BYTES = 4096;

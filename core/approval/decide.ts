@@ -286,7 +286,7 @@ async function validateDecision(
   const decision = { approved, actor: by, principal, ...alone, ...(changes && { modifiedParams: changes }) };
   const refusal = await whyRefused(service.hooks, record, decision);
   if (refusal === undefined) return verdict;
-  throw new SvcError('decision_refused', 'The decision was rejected.', {
+  throw new SvcError('decision_refused', 'The decision was not accepted.', {
     why: refusal,
     state: 'The request is still waiting.',
   });
@@ -384,7 +384,7 @@ async function signalResult(
 }
 
 function notApplied({ refused, why }: Extract<AppliedDecision, { readonly refused: unknown }>): SvcError {
-  return new SvcError(refused, 'The decision was rejected.', { why, state: 'The request is still waiting.' });
+  return new SvcError(refused, 'The decision was not accepted.', { why, state: 'The request is still waiting.' });
 }
 
 function damagedRequest(): SvcError {

@@ -1,4 +1,5 @@
 import { isPlainObject } from '../json.ts';
+import { isPlanRequest } from '../migration/plan-approver.ts';
 import { shortDigest } from '../tool/call-digest.ts';
 import { executedValues, MASKED_VALUE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
@@ -99,8 +100,11 @@ export function votesOf(row: ApprovalRow, reveal = false): readonly ApprovalVote
 }
 
 /** What an approver reads if no process waits for the decision. */
-export function unattendedText(since: string): string {
-  return `Nobody is waiting for this decision (last seen ${since}). If approved, the tool runs only if another process takes the call up.`;
+export function unattendedText(request: Pick<ApprovalRequest, 'agentTag' | 'tool'>, since: string): string {
+  const then = isPlanRequest(request)
+    ? 'run svc db migrate again: it applies the plan'
+    : 'the tool runs only if another process takes the call up';
+  return `Nobody is waiting for this decision (last seen ${since}). If approved, ${then}.`;
 }
 
 /** The outcome for the agent; undefined until the call has ended. */

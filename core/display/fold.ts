@@ -12,7 +12,7 @@ const wide = lazy(
 );
 
 /** A character, one that is written out, or an escape of JSON. */
-const CHARACTERS = /\\u\{[\da-f]+(?:×\d+)?\}|\\[ -~]|./gsu;
+const CHARACTERS = /\\u\{[\da-f]+(?:\u00d7\d+)?\}|\\[ -~]|./gsu;
 
 /**
  * Breaks a line that is wider than `width` columns: `indent` and ↪ begin each line that continues another. Text from a

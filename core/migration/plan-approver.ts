@@ -6,6 +6,13 @@
 import type { Connection } from '../dialect.ts';
 import type { Migration } from './migration.ts';
 
+/** The tool and the agent of the requests that ask whether a plan may run. */
+export const MIGRATION_TOOL = 'svc_db_migrate';
+export const MIGRATION_AGENT = 'svc';
+
+export const isPlanRequest = ({ agentTag, tool }: { readonly agentTag: string; readonly tool: string }): boolean =>
+  agentTag === MIGRATION_AGENT && tool === MIGRATION_TOOL;
+
 export const APPROVAL_CONDITIONS = ['destructive', 'lossy', 'always'] as const;
 export type ApprovalCondition = (typeof APPROVAL_CONDITIONS)[number];
 

@@ -1,7 +1,7 @@
 import type { Delivery, Notice } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { displayJson } from '../../core/display/json.ts';
-import type { DisplayLimit } from '../../core/display/limit.ts';
+import type { DisplayedText } from '../../core/display/limit.ts';
 import { roleText } from '../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
 
@@ -22,8 +22,26 @@ export interface RequestText {
 
 const TITLE_LENGTH = 500;
 
-/** What is shown, and at most how much of it. */
-export interface RequestTextOptions extends DisplayLimit {
+/** How a medium escapes its markup if parameters are in a block of code, such as one of Markdown. @experimental */
+export interface MarkupEscape {
+  /** Outside of the block. */
+  text(text: string): string;
+  /** In the block: what would end it. */
+  code(text: string): string;
+  /** Written before and after parameters, and counted in `maxLength`: `['```\n', '\n```']`. Default: nothing. */
+  readonly block?: readonly [before: string, after: string];
+}
+
+/** What is shown, and at most how much of it. @experimental */
+export interface MessageTextOptions {
+  /** The longest text of parameters that the medium accepts, in UTF-16 code units, including the escapes. */
+  readonly maxLength: number;
+  /** Escapes the markup of the medium. */
+  readonly escape?: ((text: string) => string) | MarkupEscape | undefined;
+}
+
+/** @experimental */
+export interface RequestTextOptions extends MessageTextOptions {
   /** That of `notify`: the title begins with it. */
   readonly notice?: Notice | undefined;
 }
@@ -32,12 +50,12 @@ export interface RequestTextOptions extends DisplayLimit {
  * What a message about a request says. `maxLength` limits its parameters; `escape` escapes the markup of the medium.
  * @experimental
  */
-export function requestText(delivery: Delivery, { notice, ...limit }: RequestTextOptions): RequestText {
+export function requestText(delivery: Delivery, { notice, ...options }: RequestTextOptions): RequestText {
   const { requestId, agentTag, tool, product, env, reason, timeout, masked } = delivery;
-  const escaped = limit.escape ?? String;
+  const escaped = escapeOf(options).text;
   const what = `${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`;
   const title = shortenText(notice ? `${waitingText(notice)}: ${what}` : what, TITLE_LENGTH).text;
-  const { text, complete } = displayJson(delivery.parameters, limit);
+  const { text, complete } = parametersText(delivery.parameters, options);
   return {
     title: escaped(title),
     parameters: text,
@@ -56,16 +74,27 @@ function waitingText({ to, missing }: Notice): string {
 }
 
 /** What a message about a decision says: the decision, who made it, the tool and its parameters, over several lines. @experimental */
-export function decisionText(record: ApprovalRecord, limit: DisplayLimit): string {
+export function decisionText(record: ApprovalRecord, options: MessageTextOptions): string {
   const { requestId, status, cause, decidedBy, tool, parameters, modifiedParams } = record;
   const by = decidedBy ?? cause;
-  const escaped = limit.escape ?? String;
+  const escaped = escapeOf(options).text;
   const decision = displayText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`);
   const call = displayText(modifiedParams === undefined ? tool : `${tool}, with changed parameters`);
   return [decision, call]
     .map(escaped)
-    .concat(displayJson(modifiedParams ?? parameters, limit).text)
+    .concat(parametersText(modifiedParams ?? parameters, options).text)
     .join('\n');
+}
+
+function escapeOf({ escape: given = String }: MessageTextOptions): MarkupEscape {
+  return typeof given === 'function' ? { text: given, code: given } : given;
+}
+
+function parametersText(parameters: object, options: MessageTextOptions): DisplayedText {
+  const { code, block: [before, after] = ['', ''] } = escapeOf(options);
+  const maxLength = Math.max(0, options.maxLength - before.length - after.length);
+  const { text, complete } = displayJson(parameters, { maxLength, escape: code });
+  return { text: `${before}${text}${after}`, complete };
 }
 
 /** For media that show HTML, and Slack: `&`, `<` and `>` as text. @experimental */

@@ -1,3 +1,8 @@
+/** A character that JavaScript, which compares UTF-16, sorts before others that UTF-8 sorts before it. */
+const SURROGATE = /[\ud800-\udfff]/;
+/** Sorts after every key. */
+const LAST = '\u{10ffff}';
+
 /** A value that orders a page, and the key that breaks ties. */
 export type Position = readonly [sort: string | number | boolean | null, key: string];
 
@@ -33,7 +38,7 @@ export class SortedIndex {
       }
       return;
     }
-    const last = after ? this.#search(after) : to === undefined ? positions.length : this.#search([to, '\uffff'], 1);
+    const last = after ? this.#search(after) : to === undefined ? positions.length : this.#search([to, LAST], 1);
     for (let at = last - 1; at >= 0; at--) {
       const position = positions[at] as Position;
       if (from !== undefined && order(position[0], from) < 0) return;
@@ -68,5 +73,7 @@ function compare([a, key]: Position, [b, other]: Position): number {
 function order(a: Position[0], b: Position[0]): number {
   if (a === b) return 0;
   if (a === null || b === null) return a === null ? 1 : -1;
+  if (typeof a === 'string' && typeof b === 'string' && (SURROGATE.test(a) || SURROGATE.test(b)))
+    return Buffer.compare(Buffer.from(a), Buffer.from(b));
   return a < b ? -1 : 1;
 }

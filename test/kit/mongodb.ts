@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Document, MongoClient } from 'mongodb';
+import { Binary, type Document, MongoClient } from 'mongodb';
 import type { Connection } from '../../core/dialect.ts';
 import type { Json } from '../../core/json.ts';
 import type { Field } from '../../core/schema/model.ts';
@@ -35,6 +35,12 @@ export async function freshMongo(): Promise<MongoTestDatabase> {
   return { url: url.href, on, drop: () => on(async (client) => void (await client.db(name).dropDatabase())) };
 }
 
+/** Whether DocumentDB is in the place of `mongod`. */
+export async function isDocumentdb(): Promise<boolean> {
+  const { on } = await freshMongo();
+  return on(async (client) => 'gateway' in (await client.db('admin').command({ buildInfo: 1 })));
+}
+
 const command = (connection: Connection, document: Document) => connection.query(JSON.stringify(document));
 
 /** A value in the type that the validator of a field requires. */
@@ -42,6 +48,7 @@ function typedValue(value: Json, field: Field | undefined): Document | Json {
   if (value === null) return null;
   switch (field?.type) {
     case 'date':
+      return { $date: new Date(String(value)).toISOString() };
     case 'datetime':
     case 'timestamp':
       return { $date: new Date(`${String(value)}Z`).toISOString() };
@@ -52,6 +59,9 @@ function typedValue(value: Json, field: Field | undefined): Document | Json {
     case 'float':
     case 'double':
       return { $numberDouble: String(value) };
+    case 'binary':
+    case 'blob':
+      return { $binary: { base64: String(value), subType: '00' } };
     default:
       return value;
   }
@@ -75,7 +85,14 @@ export const mongoDialect: Omit<DialectUnderTest, 'name' | 'dialect' | 'module' 
     const validator = { $jsonSchema: { bsonType: 'object', properties: { label: { maxLength: 3 } } } };
     await command(connection, { collMod: collection, validator });
   },
-  read: (connection, collection) => command(connection, { find: collection, batchSize: 1000 }),
+  async read(connection, collection) {
+    const documents = await command(connection, { find: collection, batchSize: 2_000 });
+    return documents.map((document) =>
+      Object.fromEntries(
+        Object.entries(document).map(([name, value]) => [name, value instanceof Binary ? value.buffer : value]),
+      ),
+    );
+  },
   raw: (collection) => ({
     statement: JSON.stringify({ insert: collection, documents: [{ id: 7 }] }),
     check: JSON.stringify({ find: collection, filter: { id: 7 } }),

@@ -61,7 +61,7 @@ async function on<T>(connectionString: string, work: (client: pg.Client) => Prom
 
 /** PostgreSQL for the dialect suite. */
 export const postgresqlUnderTest: DialectUnderTest = {
-  ...sqlSyntax(quoteIdentifier),
+  ...sqlSyntax(quoteIdentifier, (hex) => `'\\x${hex}'`),
   name: 'PostgreSQL',
   dialect: postgresql,
   module: new URL('../../plugins/dialects/postgresql/dialect.ts', import.meta.url),

@@ -7,13 +7,11 @@ import type { GateUnderTest } from './gate-client.ts';
 import type { CaseOptions, DeclareCase } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
 
-/** The part of a channel that receives decisions, such as the handler of pressed buttons. */
-export interface DecisionsUnderTest {
-  /** Starts it for a client, as an application does. */
-  open(svc: Svc): Promise<DecisionReceiver>;
-}
+/** How buttons are pressed: those of a channel with `presses`, or of one with an endpoint of its own. */
+export type DecisionsUnderTest = PressesUnderTest | EndpointUnderTest;
 
-export interface DecisionReceiver {
+/** The service of a channel, when somebody presses a button. */
+export interface PressedButtons {
   /**
    * Builds the HTTP request that the service sends when a person presses a button of a message. Returns undefined if the
    * message has no such button.
@@ -24,6 +22,24 @@ export interface DecisionReceiver {
    * headers and query.
    */
   withoutProof?(press: Request): Request | Promise<Request>;
+}
+
+/** Of a channel with `presses`: the suite passes requests to the handler of the client, as `svc approvals serve` does. */
+export interface PressesUnderTest extends PressedButtons {
+  /**
+   * What the person then sees of a press, `''` if nothing. Default: the text of the response. Also called for requests that
+   * the service did not send.
+   */
+  seen?(response: Response, press: Request): string | Promise<string>;
+}
+
+/** Of a channel without `presses`, whose endpoint an application serves itself. */
+export interface EndpointUnderTest {
+  /** Starts it for a client, as an application does. */
+  open(svc: Svc): Promise<DecisionReceiver>;
+}
+
+export interface DecisionReceiver extends PressedButtons {
   /** Passes a request to the channel. Resolves, when it is processed, to what the person then sees; `''` if nothing. */
   handle(request: Request): Promise<string>;
   close(): void | Promise<void>;
@@ -31,6 +47,8 @@ export interface DecisionReceiver {
 
 export interface ButtonPress {
   readonly button: 'approve' | 'reject';
+  /** The press URL of a channel with `presses`, to which the service sends the request. */
+  readonly url: string;
   /** The person's id in the service. */
   readonly user: string;
   /** When the service signs the request. */
@@ -85,8 +103,17 @@ type ThroughGate = (
   options?: { readonly timeoutMs?: number },
 ) => Promise<void>;
 
+/** Where the service sends presses: below the callback base of the client under test, by the name of its channel. */
+export const TESTED_PRESS_URL = 'https://shop.example/svc/channels/tested';
 /** A press of the person whom the service knows as ada. */
-const PRESS = { button: 'approve', user: 'ada', sentAt: new Date(), isForged: false, isElsewhere: false } as const;
+const PRESS = {
+  button: 'approve',
+  url: TESTED_PRESS_URL,
+  user: 'ada',
+  sentAt: new Date(),
+  isForged: false,
+  isElsewhere: false,
+} as const;
 const CARD = '4111-1111-1111-1111';
 const REPORT_MS = 2_000;
 const OLD_MS = 3_600_000;
@@ -105,7 +132,7 @@ export function declareDecisionCases(
   const withDecisions = (body: (context: DecisionCase) => Promise<void>, options?: { readonly timeoutMs: number }) =>
     throughGate(async (gate, receiver, reportsDecisions) => {
       assert.ok(typeof decisions !== 'string');
-      const medium = await decisions.open(gate.svc);
+      const medium = 'open' in decisions ? await decisions.open(gate.svc) : servedBy(gate.svc, decisions);
       const started: string[] = [];
       /** A client that closes earlier warns about a report in progress. A missing one fails the case about reports. */
       const awaitReports = async () => {
@@ -353,6 +380,24 @@ export function declareDecisionCases(
         'Sensitive parameters are neither approved nor shown by a press, which the person learns, and a message that does not show every parameter has no button to approve.',
     },
   );
+}
+
+/** The medium of a channel whose presses the client serves. */
+function servedBy({ approvals }: Svc, decisions: PressesUnderTest): DecisionReceiver {
+  const { seen = (response) => response.text() } = decisions;
+  const handler = approvals.handler();
+  return {
+    ...decisions,
+    async handle(request) {
+      const { origin, pathname } = new URL(request.url);
+      const sent = `${request.method} ${origin}${pathname}`;
+      assert.equal(sent, `POST ${TESTED_PRESS_URL}`, 'request() builds something else than a POST to press.url');
+      const response = await handler(request.clone());
+      assert.notEqual(response.status, 404, 'the channel has no presses, and decisions has no open()');
+      return seen(response, request);
+    },
+    close: () => undefined,
+  };
 }
 
 /** Without the breaks of `displayJson` in wide lines. */

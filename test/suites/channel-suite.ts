@@ -8,12 +8,19 @@ import {
 } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { hasInvisible } from '../../core/display/misleading.ts';
+import { displayText } from '../../core/display/text.ts';
 import type { Json } from '../../core/json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
-import { type DecisionsUnderTest, declareDecisionCases, skippedCases, unfolded } from './channel-decisions.ts';
+import {
+  type DecisionsUnderTest,
+  declareDecisionCases,
+  skippedCases,
+  TESTED_PRESS_URL,
+  unfolded,
+} from './channel-decisions.ts';
 import { expectError, expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
 import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
@@ -90,6 +97,7 @@ const CLOSE_TIMEOUT_MS = 5_000;
 
 /** Tests that a channel fulfills its contract. */
 export function channelSuite(test: TestFunction, channel: ChannelUnderTest): void {
+  assertMarkup(channel);
   suite(test, { name: channel.name, skip: skippedCases(channel) }, (on) => {
     const createChannel = (options: ChannelReceiver['options']): Channel => {
       const kernel = new Kernel();
@@ -303,7 +311,6 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'hostile text is harmless',
       () =>
         withReceiver(async (receiver, tested) => {
-          assert.ok(Array.isArray(channel.markup), 'declare markup: [] if the medium shows every text as it is');
           const texts = [...UNSAFE_TEXTS, ...MISLEADING_TEXTS, ...PLAIN, ...channel.markup];
           const parameters = Object.fromEntries(texts.map((text, index) => [`p${index}`, text]));
           const request = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
@@ -355,13 +362,15 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'a request without callbackUrl and token is delivered',
       () =>
         withReceiver(async (receiver, tested) => {
-          const { callbackUrl, token, description, ...request } = delivery();
+          const { callbackUrl, pressUrl, token, description, ...request } = delivery();
           await tested.deliver(frozenClone(request), signal());
           const { displayed } = onlyMessage(receiver);
           assert.ok(!/\bundefined\b|\[object |\bNaN\b/.test(displayed), displayed);
           assert.ok(!displayed.includes(TOKEN));
         }),
-      { promise: '`callbackUrl`, `token` and `description` may be absent: the command line can decide too.' },
+      {
+        promise: '`callbackUrl`, `pressUrl`, `token` and `description` may be absent: the command line can decide too.',
+      },
     );
 
     on(
@@ -478,6 +487,20 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
   });
 }
 
+/** Throws for a text that no message shows, because it is written out. */
+function assertMarkup({ name, markup }: ChannelUnderTest): void {
+  assert.ok(Array.isArray(markup), 'declare markup: [] if the medium shows every text as it is');
+  for (const text of markup) {
+    const shown = displayText(text);
+    const why = `displayText() and displayJson() write it as ${shown}, so that no reader sees it unchanged`;
+    assert.equal(
+      shown,
+      text,
+      `${name}: markup contains ${JSON.stringify(text)}, but ${why}: choose one line of plain text`,
+    );
+  }
+}
+
 function delivery(
   parameters: CallParameters = { orderId: '1234', amount: 20 },
   requestId = 'apr_01939a51-2b30-7aa0-8f0e-0e3d2a5a9c11',
@@ -497,6 +520,7 @@ function delivery(
     description: 'Pays money back.',
     token: TOKEN,
     callbackUrl: `https://shop.example/svc/approvals/${requestId}/respond?token=${TOKEN}`,
+    pressUrl: TESTED_PRESS_URL,
   });
 }
 
@@ -511,7 +535,7 @@ function notice(kind: Notice['kind']): Notice {
 }
 
 function decisionRecord(status: ApprovalRecord['status']): ApprovalRecord {
-  const { product, env, expiresInMs, description, token, callbackUrl, ...request } = delivery();
+  const { product, env, expiresInMs, description, token, callbackUrl, pressUrl, ...request } = delivery();
   const by = `ada ${UNSAFE_TEXTS.join('')}`;
   const at = request.timestamp;
   return frozenClone({

@@ -10,7 +10,7 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import { modelOperations } from '../../core/schema/model-operations.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { migrationTarget } from './connect-when-free.ts';
-import { type CaseDatabase, withDatabase } from './dialect-case.ts';
+import { type CaseDatabase, type EngineOnDatabase, withDatabase } from './dialect-case.ts';
 import type { KillPoint } from './dialect-process.ts';
 import type { DialectUnderTest } from './dialect-under-test.ts';
 import { type DeclareCase, describeTestError } from './suite.ts';
@@ -66,7 +66,7 @@ async function migrateAndFinish(
   point?: KillPoint,
 ): Promise<number> {
   const { options = {} } = engine;
-  const migrations = migrationsFor(engine, database.url);
+  const migrations = migrationsFor(database.engine);
   const child = database.start();
   if (direction === 'down') await child.run('migrate', database.url, options, migrations, 'up');
   const calls = await child.run('migrate', database.url, options, migrations, direction, point).catch((error) => {
@@ -74,7 +74,7 @@ async function migrateAndFinish(
     return 0;
   });
   await child.kill();
-  await finish(engine, database, migrations, point ? `killed ${point.moment} call ${point.call}` : 'undisturbed');
+  await finish(database, migrations, point ? `killed ${point.moment} call ${point.call}` : 'undisturbed');
   return calls;
 }
 
@@ -83,7 +83,7 @@ async function killAtRandom(engine: DialectUnderTest): Promise<void> {
   const { options = {} } = engine;
   const runAndKill = (afterMs: number) =>
     withDatabase(engine, async (database) => {
-      const migrations = migrationsFor(engine, database.url);
+      const migrations = migrationsFor(database.engine);
       const child = database.start();
       // Loaded before the time is taken.
       await child.run('identify', database.url);
@@ -96,7 +96,7 @@ async function killAtRandom(engine: DialectUnderTest): Promise<void> {
       const tookMs = performance.now() - startedAt;
       await child.kill();
       if (outcome instanceof Error) throw outcome;
-      await finish(engine, database, migrations, `killed after ${Math.round(afterMs)} ms`);
+      await finish(database, migrations, `killed after ${Math.round(afterMs)} ms`);
       return tookMs;
     });
   const fullMs = await runAndKill(TIMEOUT_MS);
@@ -109,8 +109,7 @@ async function killAtRandom(engine: DialectUnderTest): Promise<void> {
 
 /** Applies the migrations in this process, and checks that everything has happened once. */
 async function finish(
-  engine: DialectUnderTest,
-  { connect }: CaseDatabase,
+  { engine, connect }: CaseDatabase,
   migrations: readonly Migration[],
   when: string,
 ): Promise<void> {
@@ -142,7 +141,7 @@ async function finish(
 }
 
 /** Operations of several kinds, without those that the dialect does not support. */
-function migrationsFor(engine: DialectUnderTest, url: string): readonly Migration[] {
+function migrationsFor(engine: EngineOnDatabase): readonly Migration[] {
   const { dialect } = engine;
   const { create, isUnsupported, isAnyUnsupported } = supportedOperations(dialect);
   const table = { collection: TABLE };
@@ -153,7 +152,7 @@ function migrationsFor(engine: DialectUnderTest, url: string): readonly Migratio
     ],
     [
       { type: 'addField', ...table, field: { name: 'note', type: 'string', length: 40, default: 'x' } },
-      { type: 'raw', dialect: dialect.name, ...engine.raw(TABLE, url) },
+      { type: 'raw', dialect: dialect.name, ...engine.raw(TABLE) },
       { type: 'createIndex', ...table, index: 'crash_by_n', columns: [{ name: 'n' }] },
     ],
     [

@@ -5,7 +5,8 @@ import { isSvcError } from '../../core/errors.ts';
 import { invert } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
-import type { DialectUnderTest, Row } from './dialect-under-test.ts';
+import type { EngineOnDatabase } from './dialect-case.ts';
+import type { Row } from './dialect-under-test.ts';
 import { runOperations } from './run-operations.ts';
 import { ID, isLegal, type SupportedOperations } from './supported-operations.ts';
 
@@ -49,7 +50,7 @@ const CHANGES: readonly (readonly [operation: Operation, outcome?: 'keeps' | 'lo
  * of the statements.
  */
 export async function assertDestructiveIsTrue(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   supported: SupportedOperations,
 ): Promise<void> {
@@ -65,7 +66,7 @@ export async function assertDestructiveIsTrue(
 
 /** Runs a change and its inverse, if rows and engine allow them. Returns the model at the end. */
 async function assertChange(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   { isAnyUnsupported }: SupportedOperations,
   model: SchemaModel,
@@ -96,7 +97,7 @@ async function assertChange(
 
 /** Returns the model after the operation, or undefined if rows do not allow it. */
 async function runUnlessViolated(
-  { dialect }: DialectUnderTest,
+  { dialect }: EngineOnDatabase,
   connection: Connection,
   operation: Operation,
   model: SchemaModel,
@@ -110,7 +111,7 @@ async function runUnlessViolated(
 }
 
 /** The rows of the fields that the table begins with, as text: drivers return objects. */
-async function readRows(engine: DialectUnderTest, connection: Connection): Promise<readonly string[]> {
+async function readRows(engine: EngineOnDatabase, connection: Connection): Promise<readonly string[]> {
   const rows = await engine.read(connection, TABLE.collection);
   const values = rows.map((row) => FIELDS.map(({ name }) => `${name}: ${inspect(row[name] ?? null)}`).join(', '));
   return values.sort();

@@ -5,7 +5,10 @@ import type { Raw } from '../../core/schema/operation.ts';
 import type { UnderTest } from './suite.ts';
 import type { TestDatabase } from './test-database.ts';
 
-/** A dialect, and what the suites need to know about its engine. */
+/**
+ * A dialect, and what the suites need to know about its engine. Functions that act on a database receive it last, as
+ * `createDatabase` returned it.
+ */
 export interface DialectUnderTest extends UnderTest {
   readonly dialect: Dialect;
   /**
@@ -13,26 +16,32 @@ export interface DialectUnderTest extends UnderTest {
    * Processes that the suites start and kill load it with the Node options of this process.
    */
   readonly module: URL | string;
-  /** Creates an empty database. */
+  /**
+   * Creates an empty database with a URL of its own. Several exist at once: the cases about identities and about processes that
+   * are killed compare them. For a server with a single database, divide it by a part of the URL that the dialect reads, such as
+   * `?namespace=…`.
+   */
   createDatabase(): Promise<TestDatabase>;
   /** Options for `connect`. They are passed to other processes, so they contain no functions. */
   readonly options?: ConnectOptions;
   /**
    * Inserts rows independently of the dialect, and rejects if the engine rejects them. Values are written as in a
-   * `default`; `fields` has their types. A null may be omitted if the engine treats it as a missing value.
+   * `default`, such as bytes in base64; `fields` has their types. A null may be omitted if the engine treats it as a missing
+   * value. It may be called again before an earlier call has ended.
    */
   insert(
     connection: Connection,
     collection: string,
     rows: readonly Row[],
     fields: ReadonlyMap<string, Field>,
+    database: TestDatabase,
   ): Promise<void>;
   /** Returns all rows, in any order. A field without a value is null or missing. */
-  read(connection: Connection, collection: string): Promise<readonly StoredRow[]>;
+  read(connection: Connection, collection: string, database: TestDatabase): Promise<readonly StoredRow[]>;
   /** Deletes all rows independently of the dialect. */
-  clear(connection: Connection, collection: string): Promise<void>;
+  clear(connection: Connection, collection: string, database: TestDatabase): Promise<void>;
   /** A raw statement that inserts a row with the `id` 7, and the `check` that detects it. */
-  raw(collection: string, url: string): Pick<Raw, 'statement' | 'check'>;
+  raw(collection: string, database: TestDatabase): Pick<Raw, 'statement' | 'check'>;
   /** Expressions, unless the dialect supports none. */
   readonly syntax?: SqlSyntax;
   /** The rules of a field that the engine does not apply to the rows that a program inserts, each with the reason. */
@@ -41,14 +50,22 @@ export interface DialectUnderTest extends UnderTest {
    * Adds something to a table that a model cannot express, such as a partial index. Without it, skip the case
    * "what a model cannot express is listed", with the reason.
    */
-  addUnsupportedObject?(connection: Connection, collection: string): Promise<void>;
+  addUnsupportedObject?(connection: Connection, collection: string, database: TestDatabase): Promise<void>;
+  /**
+   * The rows of the case "a change reaches every row", more than the dialect reads or writes at a time; default 1,001. Fewer for
+   * an engine whose batches are smaller.
+   */
+  readonly manyRows?: number;
   /** The number of random schemas; default 20. */
   readonly randomSchemas?: number;
 }
 
 export type Row = Readonly<Record<string, Json>>;
 
-/** A row as the driver returns it. */
+/**
+ * A row as the driver returns it, without a loss: a bigint that a number cannot hold is a `bigint` or a text. Bytes are a
+ * `Uint8Array`, or another view of an `ArrayBuffer`.
+ */
 export type StoredRow = Readonly<Record<string, unknown>>;
 
 /**

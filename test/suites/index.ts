@@ -6,7 +6,14 @@
 export type { StorageBackend } from '../../core/approval/backend.ts';
 export { approvalSuite } from './approval-suite.ts';
 export { type BrokerClient, type BrokerMessage, type BrokerUnderTest, brokerSuite } from './broker-suite.ts';
-export type { ButtonPress, DecisionReceiver, DecisionsUnderTest } from './channel-decisions.ts';
+export type {
+  ButtonPress,
+  DecisionReceiver,
+  DecisionsUnderTest,
+  EndpointUnderTest,
+  PressedButtons,
+  PressesUnderTest,
+} from './channel-decisions.ts';
 export {
   type ChannelMessage,
   type ChannelReceiver,

@@ -19,11 +19,11 @@ export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): 
   on(
     'what a killed process wrote is there for the next one',
     'When `run`, `insert` and `withLock` have returned, their effects survive the death of the process. The lock of a dead process is released, and the next epoch is one higher.',
-    async ({ url, connect, start }) => {
+    async ({ url, connect, start, engine }) => {
       const child = start();
       const operations: Operation[] = [
         { type: 'createCollection', name: TABLE, fields: [ID] },
-        { type: 'raw', dialect: dialect.name, ...engine.raw(TABLE, url) },
+        { type: 'raw', dialect: dialect.name, ...engine.raw(TABLE) },
       ];
       const epoch = await child.run('write', url, options, operations, KEY);
       await child.kill();

@@ -4,10 +4,11 @@ import { isSvcError, type SvcError } from '../../core/errors.ts';
 import { describeDifferences } from '../../core/schema/diff.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { AddConstraint, NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
-import type { DeclareDialectCase } from './dialect-case.ts';
+import type { DeclareDialectCase, EngineOnDatabase } from './dialect-case.ts';
 import type { DialectUnderTest, Row, SqlSyntax, StoredRow } from './dialect-under-test.ts';
 import { orDeclare } from './row-rules.ts';
 import { runOperations } from './run-operations.ts';
+import { textsOfTime } from './stored-value.ts';
 import { describeTestError } from './suite.ts';
 import { ID, isLegal, type SupportedOperations } from './supported-operations.ts';
 
@@ -33,14 +34,19 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /** Cases about rows that exist before a change, and about values that the engine stores or generates. */
-export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, supported: SupportedOperations): void {
-  const { dialect, notEnforced } = engine;
+export function rowCases(
+  on: DeclareDialectCase,
+  { dialect, notEnforced }: DialectUnderTest,
+  supported: SupportedOperations,
+): void {
   const { unsupported } = dialect.capabilities;
   const { create, isUnsupported } = supported;
   const run = (connection: Connection, operations: readonly Operation[], from?: SchemaModel) =>
     runOperations(dialect, connection, operations, from);
-  const insert = (connection: Connection, model: SchemaModel, collection: string, rows: readonly Row[]) =>
-    engine.insert(connection, collection, rows, model.get(collection)!.fields);
+  const insertInto = (engine: EngineOnDatabase, connection: Connection) => {
+    return (model: SchemaModel, collection: string, rows: readonly Row[]) =>
+      engine.insert(connection, collection, rows, model.get(collection)!.fields);
+  };
   const assertUnchanged = async (connection: Connection, model: SchemaModel) =>
     assert.deepEqual(describeDifferences(await connection.normalize(model), await connection.introspect()), []);
 
@@ -48,14 +54,15 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
     on(
       'a change of a referenced table keeps the rows that reference it',
       'A change of a table, even one that recreates it, deletes no rows that reference it and clears no references, whatever ON DELETE says. The foreign keys are enforced afterwards.',
-      async ({ connect }) => {
+      async ({ connect, engine }) => {
         const connection = await connect();
+        const insert = insertInto(engine, connection);
         const parent = create(PARENT, [ID, { name: 'n', type: 'integer' }]);
         let model = await run(connection, [parent]);
-        await insert(connection, model, PARENT, [{ id: 1, n: 5 }]);
+        await insert(model, PARENT, [{ id: 1, n: 5 }]);
         for (const [child, onDelete] of Object.entries(CHILDREN)) {
           model = await run(connection, [create(child, CHILD_FIELDS), reference(child, onDelete)], model);
-          await insert(connection, model, child, [{ id: 1, owner: 1 }]);
+          await insert(model, child, [{ id: 1, owner: 1 }]);
         }
         for (const operation of PARENT_CHANGES) {
           if (!isLegal(operation, model) || isUnsupported(operation, model)) continue;
@@ -63,7 +70,7 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
           for (const [child, onDelete] of Object.entries(CHILDREN)) {
             const what = `${child}, with ON DELETE ${onDelete}, after ${JSON.stringify(operation)}`;
             // The engine must reject it. If it does not, the row is there.
-            await insert(connection, model, child, [{ id: 2, owner: MISSING_ID }]).catch(() => undefined);
+            await insert(model, child, [{ id: 2, owner: MISSING_ID }]).catch(() => undefined);
             assert.deepEqual(numbers(await engine.read(connection, child), ['id', 'owner']), [[1, 1]], what);
           }
         }
@@ -73,10 +80,11 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
     on(
       'a foreign key that a row violates is rejected',
       'Adding a foreign key fails with `data_violates` if a row references a missing one. The row stays, and there is no constraint.',
-      async ({ connect }) => {
+      async ({ connect, engine }) => {
         const connection = await connect();
+        const insert = insertInto(engine, connection);
         const model = await run(connection, [create(PARENT, [ID]), create('pets', CHILD_FIELDS)]);
-        await insert(connection, model, 'pets', [{ id: 1, owner: MISSING_ID }]);
+        await insert(model, 'pets', [{ id: 1, owner: MISSING_ID }]);
         const error = await rejection(run(connection, [reference('pets', 'CASCADE')], model));
         assert.equal(error?.code, 'data_violates', `a foreign key that a row violates: ${describeRejection(error)}`);
         assert.deepEqual(numbers(await engine.read(connection, 'pets'), ['id', 'owner']), [[1, MISSING_ID]]);
@@ -89,10 +97,11 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
     on(
       'a value that a new type cannot hold is kept',
       'Changing the type of a field is rejected, by `compile` or with `data_violates`, if a row has a value that is not valid for the new type. The value stays.',
-      async ({ connect }) => {
+      async ({ connect, engine }) => {
         const connection = await connect();
+        const insert = insertInto(engine, connection);
         const model = await run(connection, [create('sizes', [ID, { name: 'size', type: 'text' }])]);
-        await insert(connection, model, 'sizes', [{ id: 1, size: 'abc' }]);
+        await insert(model, 'sizes', [{ id: 1, size: 'abc' }]);
         const change: Operation = {
           type: 'modifyField',
           collection: 'sizes',
@@ -115,8 +124,9 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
     on(
       'generated UUIDs differ',
       'Each row that leaves out a field with `autoGenerate` gets a UUID of its own.',
-      async ({ connect }) => {
+      async ({ connect, engine }) => {
         const connection = await connect();
+        const insert = insertInto(engine, connection);
         const model = await run(connection, [
           create('generated', [
             ID,
@@ -124,8 +134,8 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
             { name: 'string', type: 'string', length: 36, autoGenerate: true },
           ]),
         ]);
-        await insert(connection, model, 'generated', [{ id: 1 }]);
-        await insert(connection, model, 'generated', [{ id: 2 }]);
+        await insert(model, 'generated', [{ id: 1 }]);
+        await insert(model, 'generated', [{ id: 2 }]);
         const rows = await engine.read(connection, 'generated');
         const values = rows.flatMap(({ uuid, string }) => [String(uuid), String(string)]);
         for (const value of values) assert.match(value, UUID);
@@ -137,11 +147,12 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
     on(
       `the default 'now' is the time of the insert`,
       `A row that leaves out a field with the default 'now' gets the current date and time of the engine, in UTC.`,
-      async ({ connect }) => {
+      async ({ connect, engine }) => {
         const connection = await connect();
+        const insert = insertInto(engine, connection);
         const fields = TEMPORAL.map((type): NamedFieldDefinition => ({ name: `${type}_now`, type, default: 'now' }));
         const model = await run(connection, [create('times', [ID, ...fields])]);
-        await insert(connection, model, 'times', [{ id: 1 }]);
+        await insert(model, 'times', [{ id: 1 }]);
         const [row] = await engine.read(connection, 'times');
         const now = (await connection.now()).getTime();
         const wrong = TEMPORAL.filter((type) => !isNow(type, row?.[`${type}_now`], now));
@@ -157,12 +168,13 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
     on(
       'a decimal keeps all its digits',
       'A decimal within its `precision` and `scale` is stored exactly.',
-      async ({ connect }) => {
+      async ({ connect, engine }) => {
         const connection = await connect();
+        const insert = insertInto(engine, connection);
         const model = await run(connection, [
           create('prices', [ID, { name: 'price', type: 'decimal', precision: 30, scale: 10 }]),
         ]);
-        await insert(connection, model, 'prices', [{ id: 1, price: EXACT_DECIMAL }]);
+        await insert(model, 'prices', [{ id: 1, price: EXACT_DECIMAL }]);
         const [row] = await engine.read(connection, 'prices');
         const changed = `${describe(row?.price)} is not ${EXACT_DECIMAL}`;
         assert.equal(String(row?.price), EXACT_DECIMAL, `${changed}; ${orDeclare('decimal')}`);
@@ -172,7 +184,7 @@ export function rowCases(on: DeclareDialectCase, engine: DialectUnderTest, suppo
 
 /** Checks that the engine accepts the expressions that the suite uses as defaults. */
 export async function assertDefaultExpressionsWork(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   syntax: SqlSyntax,
 ): Promise<void> {
@@ -235,7 +247,7 @@ const TEMPORAL = ['date', 'time', 'datetime', 'timestamp'] as const;
 
 /** Whether a stored value is within a minute of a time. */
 function isNow(type: (typeof TEMPORAL)[number], value: unknown, now: number): boolean {
-  return textsOf(value).some((text) => {
+  return textsOfTime(value).some((text) => {
     const [, date, time, zone] = TEMPORAL_TEXT.exec(text) ?? [];
     if (type === 'time') {
       const difference = Math.abs(Date.parse(`1970-01-01T${time}Z`) - (now % DAY_MS));
@@ -250,13 +262,5 @@ function isNow(type: (typeof TEMPORAL)[number], value: unknown, now: number): bo
 }
 
 const TEMPORAL_TEXT = /^(\d{4}-\d\d-\d\d)?[T ]?(\d\d:\d\d:\d\d(?:\.\d{1,3})?)?\d* ?(Z|[+-]\d\d(?::?\d\d)?)?$/;
-
-/** A driver that returns a Date of a value without a zone has read it as UTC or as local time. */
-function textsOf(value: unknown): string[] {
-  if (!(value instanceof Date)) return [String(value)];
-  if (Number.isNaN(value.getTime())) return [];
-  const local = new Date(value.getTime() - value.getTimezoneOffset() * MINUTE_MS);
-  return [value, local].map((date) => date.toISOString());
-}
 
 const describe = (value: unknown): string => (value === undefined ? 'missing' : JSON.stringify(String(value)));

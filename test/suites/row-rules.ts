@@ -4,7 +4,9 @@ import type { Json } from '../../core/json.ts';
 import { uniqueKeys } from '../../core/schema/keys.ts';
 import { isExpression } from '../../core/schema/literal.ts';
 import type { Collection, Field, ForeignKey, SchemaModel } from '../../core/schema/model.ts';
-import type { DialectUnderTest, Row, RowRule, StoredRow } from './dialect-under-test.ts';
+import type { EngineOnDatabase } from './dialect-case.ts';
+import type { Row, RowRule, StoredRow } from './dialect-under-test.ts';
+import { isStoredAs } from './stored-value.ts';
 import { describeTestError } from './suite.ts';
 
 /** Rows, inserted in this order into an empty table, and what the table must contain afterwards. */
@@ -24,7 +26,7 @@ interface Probe {
  * empty.
  */
 export async function assertRowsFollow(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   model: SchemaModel,
   { names, violations, when }: RowRulesOptions,
@@ -57,7 +59,7 @@ export interface RowRulesOptions {
 
 /** Checks the row of a table whose fields have all been left out that may be. */
 export async function assertDefaultsApply(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   collection: Collection,
 ): Promise<void> {
@@ -78,7 +80,7 @@ export async function assertDefaultsApply(
 }
 
 async function insertAndRead(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   { name, fields }: Collection,
   { what, rows, valid }: Probe,
@@ -92,7 +94,7 @@ async function insertAndRead(
 }
 
 function* probes(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   model: SchemaModel,
   collection: Collection,
   violations: RowRulesOptions['violations'],
@@ -159,7 +161,7 @@ const MISSING_KEY = 1;
 
 /** Deletes the rows that a row references. */
 async function assertCascades(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   model: SchemaModel,
   collection: Collection,
@@ -178,7 +180,7 @@ async function assertCascades(
 }
 
 async function insertParents(
-  engine: DialectUnderTest,
+  engine: EngineOnDatabase,
   connection: Connection,
   model: SchemaModel,
   collection: Collection,
@@ -193,7 +195,7 @@ async function insertParents(
 }
 
 /** The n-th valid row, with a value for every field that has samples; undefined if another field needs a value. */
-function sampleRow(engine: DialectUnderTest, model: SchemaModel, collection: Collection, n: number): Row | undefined {
+function sampleRow(engine: EngineOnDatabase, model: SchemaModel, collection: Collection, n: number): Row | undefined {
   const row: Record<string, Json> = {};
   for (const field of collection.fields.values()) {
     const key = foreignKeyOf(collection, field.name);
@@ -242,37 +244,21 @@ function sampleValue({ type, enumValues = [] }: Field, n: number): Json | undefi
 const hasDefault = ({ default: value, autoGenerate }: Field): boolean => value !== undefined || autoGenerate === true;
 
 /** Whether a stored value is the default of its field, as far as the representations of drivers can be compared. */
-function isDefaultValue({ default: expected, type, scale = 0 }: Field, value: unknown): boolean {
+function isDefaultValue(field: Field, value: unknown): boolean {
+  const { default: expected, type, scale = 0 } = field;
   if (value === null || value === undefined) return false;
   if (expected === undefined || isExpression(expected)) return true;
   switch (type) {
-    case 'integer':
-    case 'smallint':
-    case 'bigint':
-      return BigInt(String(value)) === BigInt(String(expected));
-    case 'float':
-    case 'double':
-    case 'decimal': {
-      const tolerance = type === 'decimal' ? 10 ** -scale : Math.abs(Number(expected)) * 1e-6;
-      return Math.abs(Number(String(value)) - Number(expected)) <= tolerance;
-    }
-    case 'boolean':
-      return /^(true|t|1)$/.test(String(value)) === expected;
-    case 'uuid':
-      return String(value).toLowerCase() === String(expected).toLowerCase();
-    case 'string':
-    case 'text':
-    case 'enum':
-      return String(value) === String(expected);
+    case 'decimal':
+      return Math.abs(Number(String(value)) - Number(expected)) <= 10 ** -scale;
     case 'date':
     case 'time':
     case 'datetime':
     case 'timestamp':
-    case 'json':
     case 'array':
-    case 'binary':
-    case 'blob':
       return true;
+    default:
+      return isStoredAs(field, value, expected);
   }
 }
 

@@ -1,23 +1,38 @@
 import type { Json } from '../../core/json.ts';
+import type { Field } from '../../core/schema/model.ts';
 import type { DialectUnderTest } from './dialect-under-test.ts';
 
-/** The SQL that the dialect suite needs, for an engine that supports standard SQL. */
+/**
+ * The SQL that the dialect suite needs, for an engine that supports standard SQL. `bytes` is a literal of bytes in hexadecimal,
+ * by default `x'…'`.
+ */
 export function sqlSyntax(
   quote: (name: string) => string,
+  bytes: (hex: string) => string = (hex) => `x'${hex}'`,
 ): Required<Pick<DialectUnderTest, 'insert' | 'read' | 'clear' | 'raw' | 'syntax'>> {
-  const literal = (value: Json | undefined) =>
-    value === null || value === undefined
-      ? 'NULL'
-      : typeof value === 'string'
-        ? `'${value.replaceAll("'", "''")}'`
-        : JSON.stringify(value);
+  const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
+  const literal = (value: Json | undefined, field: Field | undefined) => {
+    if (value === null || value === undefined) return 'NULL';
+    switch (field?.type) {
+      case 'binary':
+      case 'blob':
+        return bytes(Buffer.from(String(value), 'base64').toString('hex'));
+      case 'json':
+        return text(JSON.stringify(value));
+      default:
+        return typeof value === 'string' ? text(value) : JSON.stringify(value);
+    }
+  };
   return {
-    async insert(connection, collection, rows) {
+    async insert(connection, collection, rows, fields) {
+      const byColumns = new Map<string, string[]>();
       for (const row of rows) {
         const columns = Object.keys(row).map(quote).join(', ');
-        const values = Object.values(row).map(literal).join(', ');
-        await connection.query(`INSERT INTO ${quote(collection)} (${columns}) VALUES (${values})`);
+        const values = Object.entries(row).map(([name, value]) => literal(value, fields.get(name)));
+        byColumns.set(columns, [...(byColumns.get(columns) ?? []), `(${values.join(', ')})`]);
       }
+      for (const [columns, values] of byColumns)
+        await connection.query(`INSERT INTO ${quote(collection)} (${columns}) VALUES ${values.join(', ')}`);
     },
     read: (connection, collection) => connection.query(`SELECT * FROM ${quote(collection)}`),
     clear: async (connection, collection) => void (await connection.query(`DELETE FROM ${quote(collection)}`)),

@@ -14,7 +14,8 @@ export default class ApprovalsServe extends ApprovalsCommand {
   static override paths = [['approvals', 'serve']];
   static override printsJsonLines = true;
   static override usage = Command.Usage({
-    description: 'Serves the approval callback, the HTTP API and the inbox over HTTP until it is stopped.',
+    description:
+      'Serves the approval callback, the buttons of channels, the HTTP API and the inbox over HTTP until it is stopped.',
     details:
       'Run it behind a TLS proxy at approvals.callbackBase. /healthz reports that the server runs, /readyz that the store responds. With approvals.server, people decide in the inbox at {callbackBase}/inbox, and over HTTP. It also consumes decisions from the broker of approvals.decisions, gives reminders and escalations to approvals.channels if no process of the agent does, and seals the audit every so often if approvals.seals is set.',
     examples: [

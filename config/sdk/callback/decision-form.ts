@@ -5,9 +5,9 @@ import { recordReveal } from '../../../core/approval/reveal.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { tokensEqual } from '../../../core/approval/token.ts';
 import { jsonDigest } from '../../../core/json.ts';
+import { isPlanRequest } from '../../../core/migration/plan-approver.ts';
 import type { ParameterProblem } from '../../../core/tool/json-schema.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
-import { MIGRATION_AGENT, MIGRATION_TOOL } from '../../load/plan-approval.ts';
 import { type Decision, parseModifiedParams, signalFor } from './decision-body.ts';
 import { diffJson, type JsonChange, renderDiff } from './form/diff.ts';
 import {
@@ -113,7 +113,7 @@ const isClosed = (approvals: ApprovalService, { record }: RequestRow): boolean =
 
 /** The plan of a migration is approved as it is. */
 function isChangeable({ record: { agentTag, body } }: RequestRow): boolean {
-  return body.damaged === undefined && !(body.tool === MIGRATION_TOOL && agentTag === MIGRATION_AGENT);
+  return body.damaged === undefined && !isPlanRequest({ agentTag, tool: body.tool });
 }
 
 async function approve(post: PostedForm): Promise<FormAnswer> {

@@ -1,5 +1,6 @@
 import { decide, type SignalOptions } from '../../../core/approval/decide.ts';
 import { isPersonToken } from '../../../core/approval/person-tokens.ts';
+import type { Presses } from '../../../core/approval/presses.ts';
 import { toApprovalRequest } from '../../../core/approval/public-view.ts';
 import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
@@ -28,6 +29,7 @@ import {
   summaryPage,
 } from './page.ts';
 import { isPeopleRoute, type PeopleApi, peopleApi } from './people-api.ts';
+import { openPresses, pressedChannel, pressesHandler } from './presses.ts';
 import { type HttpError, htmlResponse, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
 import { callbackUrl, requireCallbackKey, tokenClaims, withoutSlash } from './token.ts';
@@ -46,6 +48,15 @@ export interface CallbackContext {
   readonly sessions?: SignIn | undefined;
   /** With `approvals.server`. */
   readonly api?: PeopleApi | undefined;
+  /** Of `approvals.channels`. */
+  readonly presses?: ReadonlyMap<string, Presses> | undefined;
+}
+
+/** Requests that are answered alike. */
+interface Route {
+  matches(request: Request): boolean;
+  answer(request: Request): Promise<Response>;
+  fail(request: Request, error: unknown): Response;
 }
 
 /** @experimental */
@@ -65,7 +76,10 @@ const MAX_UNAUTHORIZED = 600;
 /** Per minute, of all people: each is a call to the provider. */
 const MAX_SIGN_INS = 6_000;
 
-/** Handles `{callbackBase}/approvals/<requestId>/respond?token=…`. GET never decides, because link previews follow it. */
+/**
+ * Handles `{callbackBase}/approvals/<requestId>/respond?token=…`, where GET never decides, because link previews follow it, and
+ * what else the context serves.
+ */
 export function callbackHandler(
   context: CallbackContext,
   { peerOf, stopping }: CallbackOptions = {},
@@ -89,17 +103,35 @@ export function callbackHandler(
     throttle(perRequest, isInboxPlace(place) ? state : place);
     throttle(signIns, '');
   };
+  const { presses = new Map<string, Presses>() } = context;
+  const rest: Route = {
+    matches: () => true,
+    answer: (request) => respond(context, request, () => decider(request), { perRequest, unauthorized }),
+    fail: errorResponse,
+  };
+  const routes: Route[] = [];
+  if (api) routes.push({ matches: isPeopleRoute, answer: api, fail: jsonError });
+  if (sessions) {
+    const answer = (request: Request) => sessions.complete(request, throttleSignIn);
+    routes.push({ ...rest, matches: (request) => sessions.isReturn(request), answer });
+  }
+  routes.push({
+    matches(request) {
+      const name = pressedChannel(request);
+      // `{callbackBase}/inbox` may look like the URL of a channel.
+      return name !== undefined && (presses.has(name) || !isInboxRoute(request));
+    },
+    answer: pressesHandler(approvals, presses),
+    fail: jsonError,
+  });
+  if (inbox) routes.push({ ...rest, matches: isInboxRoute, answer: inbox });
   return async (request) => {
-    if (api && isPeopleRoute(request)) return api(request).catch((error) => responseTo(toHttpError(error), false));
-    try {
-      if (sessions?.isReturn(request)) return await sessions.complete(request, throttleSignIn);
-      if (inbox && isInboxRoute(request)) return await inbox(request);
-      return await respond(context, request, () => decider(request), { perRequest, unauthorized });
-    } catch (error) {
-      return errorResponse(request, error);
-    }
+    const { answer, fail } = routes.find(({ matches }) => matches(request)) ?? rest;
+    return answer(request).catch((error: unknown) => fail(request, error));
   };
 }
+
+const jsonError = (_request: Request, error: unknown): Response => responseTo(toHttpError(error), false);
 
 /** HTML for browsers, JSON for everything else. */
 export function errorResponse(request: Request, error: unknown): Response {
@@ -194,7 +226,7 @@ function page(status: number, text: string): Response {
   return htmlResponse(status, text, PAGE_HEADERS);
 }
 
-/** Opens the callback of a configuration. Throws `config_invalid` without a callback key, and `driver_missing`. */
+/** Opens the callback of a configuration. Throws `config_invalid` without a callback key, `driver_missing`, and what a channel throws. */
 export async function openCallback(
   runtime: Runtime,
   options?: CallbackOptions,
@@ -207,9 +239,10 @@ export async function openCallback(
   const members = server && roles?.[server.role];
   const api = members && { members, watcher, login: provider && commandLineLogin(provider) };
   const base = callbackBase === undefined ? undefined : withoutSlash(callbackBase);
+  const presses = await openPresses(runtime);
   const sessions =
     base !== undefined && (oidc || members)
       ? new SignIn({ verify: service.verifyToken, oidc, product, env, base, key })
       : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, base, sessions, api }, options);
+  return callbackHandler({ approvals: service, product, env, key, people, base, sessions, api, presses }, options);
 }

@@ -53,7 +53,7 @@ export function decisionPage(context: PageContext, answer: FormView, { digest, v
   const shown = { ...context, request };
   const more: [string, string][] = description === undefined ? [] : [['What it does', description]];
   const warnings = warningLines(parameters);
-  const question = html`${renderQuestion(shown, digest)}${ruleNotice(shown)}${unattendedNotice(request)}`;
+  const question = html`${renderQuestion(shown, digest)}${ruleNotice(shown)}${unattendedNotice(request, request)}`;
   return page(
     'Approval',
     html`${renderSummary(answer.problems)}${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
@@ -111,7 +111,7 @@ export function decidedPage(context: PageContext, { result, changes }: DecidedFo
     const text = `Your vote was stored at ${decidedAt}. Missing: ${roleText(result.missing ?? [])}.`;
     return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}${diff}`);
   }
-  const decided = html`<p>Decided at ${decidedAt}.</p>${unattendedNotice(result)}`;
+  const decided = html`<p>Decided at ${decidedAt}.</p>${unattendedNotice(context.request, result)}`;
   return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}${diff}`);
 }
 
@@ -129,8 +129,11 @@ function ruleNotice({
   return html`\n<p>${displayText(text)}</p>`;
 }
 
-function unattendedNotice({ unattendedSince }: Pick<SignalResult, 'unattendedSince'>): Content {
-  return unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
+function unattendedNotice(
+  request: ApprovalRequest,
+  { unattendedSince }: Pick<SignalResult, 'unattendedSince'>,
+): Content {
+  return unattendedSince !== undefined && html`\n<p>${unattendedText(request, unattendedSince)}</p>`;
 }
 
 /** Asks for a sign-in, after something that was not done. */

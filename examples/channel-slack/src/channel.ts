@@ -1,24 +1,26 @@
 import { type Channel, type Delivery, DeliveryFailed } from '@svc/sdk';
 import { decisionText, escapeHtml, noticeText, postJson, requestText } from '@svc/sdk/channel';
+import { LIMIT, slackPresses } from './presses.ts';
 
 export interface SlackOptions {
   /** A bot token, `xoxb-…`, with the scope `chat:write`. */
   readonly token: string;
   /** The id of the channel, `C…`. The bot must be a member. */
   readonly channel: string;
+  /** The "Signing Secret" of the Slack app, with which it signs button presses. */
+  readonly signingSecret: string;
   /** Base URL of Slack's API, for tests. */
   readonly api?: string;
 }
 
-/** A section has at most 3,000 characters. Unescaped, `<!channel>` would notify everybody. */
-export const LIMIT = { maxLength: 2_900, escape: escapeHtml };
-
-/** Posts a message with buttons, and edits it after the decision. `slackInteractions` receives the button presses. */
-export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOptions): Channel<string> {
+/** Posts a message with buttons, receives their presses, and edits the message after the decision. */
+export function slack(options: SlackOptions): Channel<string> {
+  const { token, channel, api = 'https://slack.com/api' } = options;
   const call = async (method: string, message: object, signal: AbortSignal): Promise<string> => {
-    const options = { headers: { authorization: `Bearer ${token}` }, signal };
+    const headers = { authorization: `Bearer ${token}` };
     const body = { channel, ...message };
-    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(`${api}/${method}`, body, options);
+    const url = `${api}/${method}`;
+    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(url, body, { headers, signal });
     if (!result?.ok) throw new DeliveryFailed(`Slack responded with ${result?.error}`);
     return result.ts;
   };
@@ -34,6 +36,7 @@ export function slack({ token, channel, api = 'https://slack.com/api' }: SlackOp
       const text = decisionText(record, { ...LIMIT, maxLength: LIMIT.maxLength / 2 });
       for (const ts of receipts) await call('chat.update', { ts, text, blocks: [section(text)] }, signal);
     },
+    presses: slackPresses(options),
   };
 }
 

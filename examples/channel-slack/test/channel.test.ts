@@ -18,7 +18,8 @@ test('a decision that is made elsewhere replaces the message and its buttons', {
     response.end('{ "ok": true, "ts": "1700000000.000100" }');
   }).listen(0, '127.0.0.1');
   await once(api, 'listening');
-  const options = { token: 'xoxb-1', channel: 'C1', api: `http://127.0.0.1:${(api.address() as AddressInfo).port}` };
+  const secrets = { token: 'xoxb-1', signingSecret: 'a signing secret' };
+  const options = { ...secrets, channel: 'C1', api: `http://127.0.0.1:${(api.address() as AddressInfo).port}` };
   const svc = new Svc({
     config: {
       product: 'shop',

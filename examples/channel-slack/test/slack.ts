@@ -2,12 +2,13 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type ChannelUnderTest, type DecisionsUnderTest, httpReceiver } from '@svc/sdk/testing';
-import plugin, { slackInteractions } from '../src/index.ts';
+import { type ChannelUnderTest, httpReceiver, type PressesUnderTest } from '@svc/sdk/testing';
+import plugin from '../src/index.ts';
 
 const TOKEN = 'xoxb-not-a-real-token';
 export const CHANNEL = 'C0123456789';
 export const SIGNING_SECRET = 'a signing secret';
+export const PRESS_URL = 'https://shop.example/svc/channels/slack';
 
 interface Block {
   readonly text?: { readonly text: string };
@@ -22,21 +23,28 @@ export interface SlackPayload {
 }
 
 /** The request that Slack sends when somebody presses a button. */
-export const signedRequest = (payload: SlackPayload, options?: SigningOptions): Request =>
+export const signedRequest = (payload: Partial<SlackPayload>, options?: SigningOptions): Request =>
   signedBody(new URLSearchParams({ payload: JSON.stringify(payload) }).toString(), options);
 
+/** The payload in it; without one, an empty object. */
+export async function payloadOf(request: Request): Promise<Partial<SlackPayload>> {
+  return JSON.parse(new URLSearchParams(await request.clone().text()).get('payload') ?? '{}');
+}
+
 interface SigningOptions {
+  /** The "Interactivity Request URL" of the Slack app. */
+  readonly url?: string;
   readonly sentAt?: Date;
   readonly secret?: string;
 }
 
 export function signedBody(
   body: string,
-  { sentAt = new Date(), secret = SIGNING_SECRET }: SigningOptions = {},
+  { url = PRESS_URL, sentAt = new Date(), secret = SIGNING_SECRET }: SigningOptions = {},
 ): Request {
   const seconds = Math.floor(sentAt.getTime() / 1000);
   const signature = `v0=${createHmac('sha256', secret).update(`v0:${seconds}:${body}`).digest('hex')}`;
-  return new Request('https://shop.example/slack', {
+  return new Request(url, {
     method: 'POST',
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
@@ -47,41 +55,50 @@ export function signedBody(
   });
 }
 
-/** Slack's `response_url`, which shows its texts to the person who pressed a button. */
-export async function startResponseUrl() {
-  const texts: string[] = [];
+/** Slack's `response_url`s, which show their texts to the person who pressed a button. */
+async function startResponseUrls() {
+  const texts = new Map<string, string>();
   const server = createServer(async (request, response) => {
-    texts.push((JSON.parse(Buffer.concat(await request.toArray()).toString()) as { text: string }).text);
+    const message = JSON.parse(Buffer.concat(await request.toArray()).toString()) as { text: string };
+    texts.set(`${request.url}`, message.text);
     response.end('ok');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  return { url, texts, close: () => void server.close() };
+  server.unref();
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let pressed = 0;
+  return {
+    /** Another one for each press. */
+    next() {
+      pressed += 1;
+      return `${base}/${pressed}`;
+    },
+    /** What the person saw of a press since the last time. */
+    take(url = '') {
+      const path = url.slice(base.length);
+      const text = texts.get(path) ?? '';
+      texts.delete(path);
+      return text;
+    },
+  };
 }
 
-/** Decisions through a handler of button presses. */
-export const decisionsThrough = (createHandler: typeof slackInteractions): DecisionsUnderTest => ({
-  async open(svc) {
-    const handler = createHandler({ svc, signingSecret: SIGNING_SECRET, channel: CHANNEL });
-    const { url, texts, close } = await startResponseUrl();
-    return {
-      request({ raw }, { button, user, sentAt, isForged, isElsewhere }) {
-        const { blocks } = JSON.parse(raw.slice(raw.indexOf('\n'))) as { blocks: readonly Block[] };
-        const pressed = blocks
-          .flatMap(({ elements = [] }) => elements)
-          .find(({ action_id }) => action_id === `svc_${button}`);
-        const channel = { id: isElsewhere ? 'C9999999999' : CHANNEL };
-        const payload = pressed && { user: { id: user }, channel, actions: [pressed], response_url: url };
-        return payload && signedRequest(payload, { sentAt, ...(isForged && { secret: 'another secret' }) });
-      },
-      async handle(request) {
-        await handler(request);
-        return texts.splice(0).join('\n');
-      },
-      close,
-    };
+export const responseUrls = await startResponseUrls();
+
+/** How Slack sends a pressed button, and where the person then sees what came of it. */
+export const slackPresses: Required<Omit<PressesUnderTest, 'withoutProof'>> = {
+  request({ raw }, { button, url, user, sentAt, isForged, isElsewhere }) {
+    const { blocks } = JSON.parse(raw.slice(raw.indexOf('\n'))) as { blocks: readonly Block[] };
+    const pressed = blocks
+      .flatMap(({ elements = [] }) => elements)
+      .find(({ action_id }) => action_id === `svc_${button}`);
+    const channel = { id: isElsewhere ? 'C9999999999' : CHANNEL };
+    const response_url = responseUrls.next();
+    const payload = pressed && { user: { id: user }, channel, actions: [pressed], response_url };
+    return payload && signedRequest(payload, { url, sentAt, ...(isForged && { secret: 'another secret' }) });
   },
-});
+  seen: async (_response, press) => responseUrls.take((await payloadOf(press)).response_url),
+};
 
 export const slackUnderTest: ChannelUnderTest = {
   name: 'slack',
@@ -89,11 +106,11 @@ export const slackUnderTest: ChannelUnderTest = {
   type: 'slack',
   reader: 'person',
   markup: ['<!channel>', '<@U0123456789>', '<https://evil.example|Approve>'],
-  decisions: decisionsThrough(slackInteractions),
+  decisions: slackPresses,
   receiver: () =>
     httpReceiver({
-      options: (api) => ({ api, token: TOKEN, channel: CHANNEL }),
-      secrets: [TOKEN],
+      options: (api) => ({ api, token: TOKEN, channel: CHANNEL, signingSecret: SIGNING_SECRET }),
+      secrets: [TOKEN, SIGNING_SECRET],
       displayed: (body) =>
         (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
       responses: {

@@ -19,7 +19,10 @@ const store: StoreUnderTest = {
 };
 
 dialectSuite(test, {
-  ...sqlSyntax((name) => `"${name.replaceAll('"', '""')}"`),
+  ...sqlSyntax(
+    (name) => `"${name.replaceAll('"', '""')}"`,
+    (hex) => `from_hex('${hex}')`,
+  ),
   name: 'DuckDB',
   dialect: duckdb,
   module: new URL(`../src/index${extname(import.meta.url)}`, import.meta.url),

@@ -1,7 +1,13 @@
 import { extname } from 'node:path';
 import { test } from 'node:test';
-import type { Connection, Field } from '@svc/sdk';
-import { approvalSuite, dialectSuite, recordStoreSuite, type StoreUnderTest } from '@svc/sdk/testing';
+import type { Field } from '@svc/sdk';
+import {
+  approvalSuite,
+  dialectSuite,
+  recordStoreSuite,
+  type StoreUnderTest,
+  type TestDatabase,
+} from '@svc/sdk/testing';
 import { createClient, RESP_TYPES } from 'redis';
 import { redis } from '../src/index.ts';
 import { startServer } from './server.ts';
@@ -9,7 +15,7 @@ import { startServer } from './server.ts';
 const server = await startServer();
 const skip = 'missing' in server ? server.missing : undefined;
 
-/** The clients of an application, by the number of the database. */
+/** The clients of an application, by the URL of the database. */
 const clients = new Map<string, ReturnType<typeof openClient>>();
 const openClient = async (url: string) => {
   const client = await createClient({ url }).connect();
@@ -20,10 +26,9 @@ const openClient = async (url: string) => {
 
 async function createDatabase() {
   if ('missing' in server) throw new Error(server.missing);
-  const number = String(clients.size + 1);
-  const url = `${server.url}/${number}`;
+  const url = `${server.url}/${clients.size + 1}`;
   const opening = openClient(url);
-  clients.set(number, opening);
+  clients.set(url, opening);
   const drop = async () => {
     const client = await opening;
     client.ref();
@@ -33,17 +38,16 @@ async function createDatabase() {
   return { url, drop };
 }
 
-async function clientFor(connection: Connection) {
-  const [info] = await connection.query('["CLIENT", "INFO"]');
-  const client = clients.get(/ db=(\d+)/.exec(String(info?.reply))?.[1] ?? '');
+async function clientFor({ url }: TestDatabase) {
+  const client = clients.get(url);
   if (!client) throw new Error('the database was not created by createDatabase');
   return client;
 }
 
 const encodingOf = (field?: Field) => (field?.type === 'binary' || field?.type === 'blob' ? 'base64' : 'utf8');
 
-async function rowKeys(connection: Connection, table: string): Promise<string[]> {
-  const client = await clientFor(connection);
+async function rowKeys(database: TestDatabase, table: string): Promise<string[]> {
+  const client = await clientFor(database);
   const keys = await client.keys('*');
   return keys.filter((key) => key.startsWith(`${table}:`));
 }
@@ -65,8 +69,8 @@ dialectSuite(test, {
   dialect: redis,
   module: new URL(`../src/index${extname(import.meta.url)}`, import.meta.url),
   createDatabase,
-  async insert(connection, table, rows, fields) {
-    const client = await clientFor(connection);
+  async insert(_connection, table, rows, fields, database) {
+    const client = await clientFor(database);
     const [keyField] = [...fields.values()].filter(({ primaryKey }) => primaryKey);
     for (const row of rows) {
       const key = `${table}:${row[keyField?.name ?? '']}`;
@@ -77,20 +81,20 @@ dialectSuite(test, {
       }
     }
   },
-  async read(connection, table) {
-    const client = (await clientFor(connection)).withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
+  async read(connection, table, database) {
+    const client = (await clientFor(database)).withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
     const fields = (await connection.introspect([table])).get(table)?.fields;
     return Promise.all(
-      (await rowKeys(connection, table)).map(async (key) => {
+      (await rowKeys(database, table)).map(async (key) => {
         const values = Object.entries(await client.hGetAll(key));
         const isText = (name: string) => encodingOf(fields?.get(name)) === 'utf8';
         return Object.fromEntries(values.map(([name, bytes]) => [name, isText(name) ? bytes.toString() : bytes]));
       }),
     );
   },
-  async clear(connection, table) {
-    const client = await clientFor(connection);
-    for (const key of await rowKeys(connection, table)) await client.del(key);
+  async clear(_connection, table, database) {
+    const client = await clientFor(database);
+    for (const key of await rowKeys(database, table)) await client.del(key);
   },
   raw: (table) => ({ statement: `["HSET", "${table}:7", "id", "7"]`, check: `["EXISTS", "${table}:7"]` }),
   notEnforced: {
@@ -99,8 +103,8 @@ dialectSuite(test, {
     enum: ANY_FIELDS,
     length: ANY_FIELDS,
   },
-  async addUnsupportedObject(connection, table) {
-    const client = await clientFor(connection);
+  async addUnsupportedObject(_connection, table, database) {
+    const client = await clientFor(database);
     await client.sAdd(`${table}:1:tags`, 'new');
   },
 });

@@ -108,8 +108,28 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   {
     fault: 'gives each attempt an id of its own',
     detectedBy: 'each attempt carries the id of its event',
-    failure: /without its id/,
+    failure: /events arrived without their id/,
     apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, id: randomUUID() }, signal) }),
+  },
+  {
+    fault: 'publishes an event without its id',
+    detectedBy: 'each attempt carries the id of its event',
+    failure: /events arrived without their id/,
+    apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, id: '' }, signal) }),
+  },
+  {
+    fault: 'publishes every event once, and no other',
+    detectedBy: 'each attempt carries the id of its event',
+    failure: /an event did not arrive/,
+    apply(broker) {
+      let published: Promise<void> | undefined;
+      return {
+        publish(event, signal) {
+          published ??= broker.publish(event, signal);
+          return published;
+        },
+      };
+    },
   },
   {
     fault: 'ignores how long an event is valid',

@@ -1,17 +1,22 @@
 import type { Svc } from '../../../config/sdk/index.ts';
 import type { Channel, Delivery } from '../../../core/approval/channel.ts';
+import type { Presses } from '../../../core/approval/presses.ts';
 import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { Kernel } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
-import { slackInteractions } from '../../../examples/channel-slack/src/index.ts';
+import { slackPresses as pressesOf } from '../../../examples/channel-slack/src/presses.ts';
 import {
   CHANNEL,
-  decisionsThrough,
-  type SlackPayload,
+  PRESS_URL,
+  payloadOf,
+  SIGNING_SECRET,
   signedBody,
   signedRequest,
+  slackPresses,
   slackUnderTest,
 } from '../../../examples/channel-slack/test/slack.ts';
+import { type DecidingClient, pressEndpoint } from '../../../plugins/channels/press-endpoint.ts';
+import type { EndpointUnderTest } from '../channel-decisions.ts';
 import type { ChannelUnderTest } from '../channel-suite.ts';
 import { httpReceiver } from '../http-receiver.ts';
 
@@ -24,7 +29,7 @@ interface ChannelFault {
 }
 
 type Options = Readonly<Record<string, unknown>>;
-type Handler = ReturnType<typeof slackInteractions>;
+type Handler = (request: Request) => Promise<Response>;
 
 /** The Slack channel with other deliveries. */
 function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
@@ -43,10 +48,30 @@ function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Chan
   return { ...slackUnderTest, plugin: wrong };
 }
 
-/** The Slack channel with another check of the requests that it receives. */
+/** The Slack channel with other presses. */
+const pressedBy = (wrap: (presses: Presses) => Partial<Presses>): ChannelUnderTest =>
+  deliveringBy(({ presses }) => (presses ? { presses: { ...presses, ...wrap(presses) } } : {}));
+
+/** An endpoint of an application for the presses of the Slack channel. */
+const endpointOf = (svc: DecidingClient): Handler =>
+  pressEndpoint({ svc, ...pressesOf({ token: 'xoxb-1', channel: CHANNEL, signingSecret: SIGNING_SECRET }) });
+
+/** Decisions through such an endpoint. */
+const decisionsThrough = (createHandler: (svc: Svc) => Handler): EndpointUnderTest => ({
+  async open(svc) {
+    const handler = createHandler(svc);
+    return {
+      request: slackPresses.request,
+      handle: async (request) => slackPresses.seen(await handler(request.clone()), request),
+      close: () => undefined,
+    };
+  },
+});
+
+/** The Slack channel with an endpoint that checks the requests that it receives otherwise. */
 const verifyingBy = (wrap: (handle: Handler) => Handler): ChannelUnderTest => ({
   ...slackUnderTest,
-  decisions: decisionsThrough((options) => wrap(slackInteractions(options))),
+  decisions: decisionsThrough((svc) => wrap(endpointOf(svc))),
 });
 
 const PROOF = ['x-slack-request-timestamp', 'x-slack-signature'];
@@ -58,14 +83,14 @@ interface ProvenBody {
 }
 
 const postOf = (body: string | ReadableStream): Request =>
-  new Request('https://shop.example/slack', { method: 'POST', body, duplex: 'half' });
+  new Request(PRESS_URL, { method: 'POST', body, duplex: 'half' });
 
 /** The Slack channel of a service with the proof in the body. `unpack` returns the request as Slack sends it. */
 const provenInBody = (unpack: (content: ProvenBody) => Request): ChannelUnderTest => ({
   ...slackUnderTest,
   decisions: {
     async open(svc) {
-      const receiver = await decisionsThrough(slackInteractions).open(svc);
+      const receiver = await decisionsThrough(endpointOf).open(svc);
       return {
         ...receiver,
         request(message, press) {
@@ -91,26 +116,21 @@ async function* packed(request: Request): AsyncGenerator<Uint8Array> {
 
 /** Passes the proof on to Slack's handler. */
 const unpacked = ({ proof, body }: ProvenBody): Request =>
-  new Request('https://shop.example/slack', { method: 'POST', headers: proof, body });
+  new Request(PRESS_URL, { method: 'POST', headers: proof, body });
 
 /** The Slack channel with other decisions. */
 const decidingBy = (wrap: (svc: Svc) => PartialClient): ChannelUnderTest => ({
   ...slackUnderTest,
-  decisions: decisionsThrough(({ svc, ...options }) => {
+  decisions: decisionsThrough((svc) => {
     const { signal = svc.agents.signal.bind(svc.agents), get = svc.approvals.get.bind(svc.approvals) } = wrap(svc);
     // All that the handler uses of the client.
-    const client = { agents: { signal }, approvals: { get } } as unknown as Svc;
-    return slackInteractions({ ...options, svc: client });
+    return endpointOf({ agents: { signal }, approvals: { get } });
   }),
 });
 
 interface PartialClient {
   readonly signal?: Svc['agents']['signal'];
-  readonly get?: Svc['approvals']['get'];
-}
-
-async function payloadOf(request: Request): Promise<SlackPayload> {
-  return JSON.parse(new URLSearchParams(await request.clone().text()).get('payload') ?? '{}') as SlackPayload;
+  readonly get?: DecidingClient['approvals']['get'];
 }
 
 const signatureOf = ({ headers }: Request): string => headers.get('x-slack-signature') ?? '';
@@ -234,7 +254,7 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
       ...slackUnderTest,
       receiver: () =>
         httpReceiver({
-          options: (api) => ({ token: 'xoxb-1', channel: CHANNEL, api }),
+          options: (api) => ({ token: 'xoxb-1', channel: CHANNEL, signingSecret: SIGNING_SECRET, api }),
           displayed: (body) => body,
           responses: {
             accepts: (response, _number, { body }) =>
@@ -318,6 +338,12 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     fault: 'does not verify who sends a press',
     detectedBy: ['a press that the service did not sign decides nothing'],
     failure: /signed with another secret/,
+    channel: pressedBy(() => ({ verify: () => true })),
+  },
+  {
+    fault: 'has an endpoint that does not verify who sends a press',
+    detectedBy: ['a press that the service did not sign decides nothing'],
+    failure: /signed with another secret/,
     channel: verifyingBy((handle) => async (request) => handle(signedRequest(await payloadOf(request)))),
   },
   {
@@ -350,9 +376,11 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     fault: 'does not check in which chat a button was pressed',
     detectedBy: ['a press in another chat decides nothing'],
     failure: /a press in another chat decided/,
-    channel: verifyingBy(
-      (handle) => async (request) => handle(signedRequest({ ...(await payloadOf(request)), channel: { id: CHANNEL } })),
-    ),
+    channel: deliveringBy(({ presses }) => {
+      if (!presses) return {};
+      const { chats: _chats, ...anywhere } = presses;
+      return { presses: anywhere };
+    }),
   },
   {
     fault: 'trusts a signature that it verified before',

@@ -31,6 +31,10 @@ const withStatements = (change: (statement: Statement) => Partial<Statement>): D
     right.compile(operation, before).map((statement) => ({ ...statement, ...change(statement) })),
 });
 
+const plainSql = { transactional: true, destructive: false } as const;
+
+const sql = (statement: string): Operation => ({ type: 'raw', dialect: right.name, statement });
+
 type Change = (operation: Operation, before: SchemaModel) => readonly Operation[];
 
 /** Runs other operations than those that it is given, and claims the result of those that it is given. */
@@ -42,6 +46,9 @@ function claiming(change: Change): Dialect {
       claimed = apply(before, operation);
       let model = before;
       return change(operation, before).flatMap((one) => {
+        // A raw statement needs the lock.
+        if (one.type === 'raw' && one !== operation)
+          return [{ ...plainSql, text: one.statement, run: { kind: 'sql', parts: [one.statement] } }];
         const statements = right.compile(one, model);
         model = apply(model, one);
         return statements;
@@ -82,6 +89,19 @@ const comparingWithOwnClock = (connection: Connection): Partial<Connection> => (
     return { ...store, replace };
   },
 });
+
+/** Runs a statement after an operation of a type, which has a table called `table` then. */
+const followedBy = (
+  type: 'addField' | 'renameField' | 'renameCollection',
+  statement: (operation: Operation, table: string, before: SchemaModel) => string | undefined,
+): Change => {
+  return (operation, before) => {
+    if (operation.type !== type) return [operation];
+    const table = operation.type === 'renameCollection' ? operation.to : operation.collection;
+    const text = statement(operation, `"${table}"`, before);
+    return text === undefined ? [operation] : [operation, sql(text)];
+  };
+};
 
 const hasText = (segments: readonly Segment[], pattern: RegExp): boolean =>
   segments.some(({ statements }) => statements.some(({ text }) => pattern.test(text)));
@@ -150,6 +170,70 @@ export const wrongDialects = {
       precision === undefined ? field : { ...field, type: field.type === 'decimal' ? 'double' : field.type },
     ),
   ),
+  'fills no default into rows that exist': claiming((operation) => {
+    if (operation.type !== 'addField') return [operation];
+    const { collection, field } = operation;
+    const { default: value, ...plain } = field;
+    if (value === undefined) return [operation];
+    return [
+      { ...operation, field: plain },
+      { type: 'modifyField', collection, field: field.name, changes: { default: value } },
+    ];
+  }),
+  'fills a default into one page of rows': claiming(
+    followedBy('addField', (operation, table) =>
+      operation.type === 'addField' && operation.field.default !== undefined
+        ? `UPDATE ${table} SET "${operation.field.name}" = NULL WHERE ctid NOT IN (SELECT ctid FROM ${table} LIMIT 1000)`
+        : undefined,
+    ),
+  ),
+  'drops the first byte of a renamed field': claiming(
+    followedBy('renameField', (operation, table, before) => {
+      if (operation.type !== 'renameField') return undefined;
+      const { collection, from, to } = operation;
+      if (before.get(collection)?.fields.get(from)?.type !== 'binary') return undefined;
+      return `UPDATE ${table} SET "${to}" = substring("${to}" FROM 2)`;
+    }),
+  ),
+  'loses the last page of a renamed table': claiming(
+    followedBy('renameCollection', (_operation, table) => `DELETE FROM ${table} WHERE "id"::text = '1001'`),
+  ),
+  'reads an empty text of a renamed field as null': claiming(
+    followedBy('renameField', (operation, table, before) => {
+      if (operation.type !== 'renameField') return undefined;
+      const { collection, from, to } = operation;
+      if (before.get(collection)?.fields.get(from)?.type !== 'text') return undefined;
+      return `UPDATE ${table} SET "${to}" = NULL WHERE "${to}" = ''`;
+    }),
+  ),
+  'keeps the values of a dropped field': claiming((operation) => {
+    if (operation.type === 'dropField')
+      return [sql(`ALTER TABLE "${operation.collection}" RENAME "${operation.field}" TO "dropped ${operation.field}"`)];
+    if (operation.type !== 'addField' || operation.field.name !== 'spare') return [operation];
+    return [sql(`ALTER TABLE "${operation.collection}" RENAME "dropped spare" TO "spare"`)];
+  }),
+  'stores bigints as floats': claiming(
+    withFields((field) => (field.type === 'bigint' ? { ...field, type: 'double' } : field)),
+  ),
+  'stores times in seconds': {
+    ...right,
+    compile: (operation, before) => {
+      const seconds = <T>(value: T): T =>
+        JSON.parse(JSON.stringify(value).replaceAll('timestamp(3)', 'timestamp(0)')) as T;
+      return right.compile(operation, before).map((statement) => ({ ...statement, run: seconds(statement.run) }));
+    },
+  },
+  'counts one page of rows': withConnection((connection) => ({
+    count: async (table, limit) => Math.min(1_000, await connection.count(table, limit)),
+  })),
+  'reads, and then updates': withConnection((connection) => ({
+    async update(job) {
+      const rows = await connection.query(`SELECT * FROM "${job.table}"`);
+      const isExpected = job.where.every(({ field, value }) => rows[0]?.[field] === value);
+      return isExpected ? connection.update({ ...job, where: [] }) : { matched: 0, modified: 0 };
+    },
+  })),
+  'leaves a call pending when it closes': withConnection(() => ({ now: () => new Promise(() => undefined) })),
   'lists no unsupported object': withConnection(() => ({ unsupportedObjects: async () => [] })),
 
   'keeps everything in memory': {

@@ -106,4 +106,4 @@ export function common({ name, path, label, canBeLeftOut, remove }: Slot, about:
   };
 }
 
-const asSentence = (text: string): string => (text === '' || /[.!?:…]$/.test(text) ? text : `${text}.`);
+const asSentence = (text: string): string => (text === '' || /[.!?:\u2026]$/.test(text) ? text : `${text}.`);

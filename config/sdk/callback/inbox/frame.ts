@@ -14,7 +14,7 @@ export interface InboxFrame {
 /** Where this is, and who is signed in. */
 export function inboxBar({ product, env, visitor, inboxUrl }: InboxFrame): Html {
   const who = `Signed in as ${displayText(visitor.principal.id)}`;
-  return html`<p><a href="${inboxUrl}">Inbox</a> · ${displayText(product)} · <strong>${displayText(env)}</strong></p>
+  return html`<p><a href="${inboxUrl}">Inbox</a> &middot; ${displayText(product)} &middot; <strong>${displayText(env)}</strong></p>
 ${
   visitor.canSignOut
     ? html`<form method="post" action="${inboxUrl}"><input type="hidden" name="action" value="sign-out"><p>${who}. <button>Sign out</button></p></form>`

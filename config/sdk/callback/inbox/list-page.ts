@@ -112,7 +112,7 @@ function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
   const { requestId, agentTag, tool, reason, status, timeout, timestamp, missing = [] } = record;
   const needed: Content = missing.length > 0 && html`<p class="muted">Missing: ${displayText(roleText(missing))}</p>`;
   return html`<li><h2><a href="${inboxUrl}/${requestId}">${shortenText(tool, MAX_TAG).text}</a></h2>
-<p class="muted">${shortenText(agentTag, MAX_TAG).text} · <time datetime="${timestamp}">${minute(timestamp)}</time></p>
+<p class="muted">${shortenText(agentTag, MAX_TAG).text} &middot; <time datetime="${timestamp}">${minute(timestamp)}</time></p>
 <p>${shortenText(reason, MAX_TEXT).text}</p>
 <p><code>${shorten(parametersText(record), MAX_TEXT).text}</code></p>
 ${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}" data-left>${timeLeft(record, now)}</time>` : statusText(record)}</p></li>

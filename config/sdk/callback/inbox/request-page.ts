@@ -1,12 +1,15 @@
 import type { DeliveryAttempt } from '../../../../core/approval/audit.ts';
+import type { Principal } from '../../../../core/approval/principal.ts';
 import { unattendedText } from '../../../../core/approval/public-view.ts';
 import { history, statusText, timeLeft, voteText } from '../../../../core/approval/record-text.ts';
 import type { ApprovalRecord } from '../../../../core/approval/request.ts';
+import { personKey } from '../../../../core/approval/rule.ts';
 import { DEFAULT_WIDTH } from '../../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../../core/display/json.ts';
 import { roleText } from '../../../../core/display/role-text.ts';
 import { displayText } from '../../../../core/display/text.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
+import type { ToolParameters } from '../../../../core/tool/parameters.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
 import { type Content, type Html, html } from '../html.ts';
@@ -61,14 +64,31 @@ ${form}${reason !== '' && html`<p class="muted">Your reason: ${displayText(reaso
 
 const titleOf = ({ tool, agentTag }: ApprovalDetails): string => `${displayText(tool)} · ${displayText(agentTag)}`;
 
-function standing({ request, now }: ShownRequest): Html {
+function standing({ request, now, visitor }: ShownRequest): Html {
   const { status, timeout, unattendedSince } = request;
-  const unattended: Content = unattendedSince !== undefined && html`\n<p>${unattendedText(unattendedSince)}</p>`;
+  const unattended: Content =
+    unattendedSince !== undefined && html`\n<p>${unattendedText(request, unattendedSince)}</p>`;
   const state =
     status === 'waiting'
       ? html`Waiting, <time datetime="${timeout}" data-left>${timeLeft(request, now)}</time>`
       : html`${displayText(statusText(request))}`;
-  return html`<p class="state ${status}">${state}</p>${unattended}`;
+  return html`<p class="state ${status}">${state}</p>${unattended}${status === 'waiting' && openVotes(request, visitor.principal)}`;
+}
+
+/** What a person has to know before they vote: that they have, and what others propose. */
+function openVotes({ parameters: requested, votes: given = [], missing = [] }: ApprovalDetails, person: Principal) {
+  const counted = given.filter((vote) => !vote.void);
+  const own = counted.find(({ principal }) => personKey(principal) === personKey(person));
+  const proposal = counted.find(({ modifiedParams }) => modifiedParams !== undefined);
+  return [
+    own &&
+      html`
+<p><strong>Your vote counts: ${own.approved ? 'approve' : 'reject'}.</strong>${missing.length > 0 && ` Missing: ${displayText(roleText(missing))}.`}</p>`,
+    proposal &&
+      html`
+<p>${displayText(proposal.by)} approves with these changes. An approval with other parameters does not count together with theirs.</p>
+${renderChanges(requested, proposal.modifiedParams)}`,
+  ];
 }
 
 /** Who may decide alone does so where a reason is asked for. */
@@ -125,17 +145,20 @@ function maskedNotice({ request, inboxUrl }: RequestPage): Html {
 }
 
 function decision({ parameters: requested, decisionReason, modifiedParams, outcome }: ApprovalDetails): Content {
-  const changes = diffJson({ ...requested }, { ...requested, ...modifiedParams });
-  const masked = Object.entries(modifiedParams ?? {}).filter(
-    ([, value]) => isPlainObject(value) && value.masked === true,
-  );
+  const changes = renderChanges(requested, modifiedParams);
   return [
     decisionReason !== undefined && html`<h2>Reason of the decision</h2>\n<p>${displayText(decisionReason)}</p>\n`,
-    changes.length + masked.length > 0 && html`<h2>Changes</h2>\n`,
-    changes.length > 0 && renderDiff(changes),
-    masked.map(([name]) => html`<p>${displayText(name)}: changed, and masked here.</p>\n`),
+    changes && html`<h2>Changes</h2>\n${changes}`,
     outcome && parameters('Result', outcome),
   ];
+}
+
+/** The changes of a reviewer; undefined if there are none. */
+function renderChanges(requested: ToolParameters, modified: ToolParameters | undefined): Html | undefined {
+  const changes = diffJson({ ...requested }, { ...requested, ...modified });
+  const masked = Object.entries(modified ?? {}).filter(([, value]) => isPlainObject(value) && value.masked === true);
+  if (changes.length + masked.length === 0) return undefined;
+  return html`${changes.length > 0 && renderDiff(changes)}${masked.map(([name]) => html`<p>${displayText(name)}: changed, and masked here.</p>\n`)}`;
 }
 
 function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Content {

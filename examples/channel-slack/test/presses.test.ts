@@ -1,19 +1,36 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type ApprovalRequest, defineTool, Svc } from '@svc/sdk';
-import { slackInteractions } from '../src/index.ts';
-import { CHANNEL, SIGNING_SECRET, signedBody, signedRequest, startResponseUrl } from './slack.ts';
+import {
+  CHANNEL,
+  PRESS_URL,
+  responseUrls,
+  type SlackPayload,
+  signedBody,
+  signedRequest,
+  slackUnderTest,
+} from './slack.ts';
 
 /** The channel suite tries forged, replayed and repeated presses; these are Slack's own details. */
 
-const slack = await startResponseUrl();
-const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
+const slack = await slackUnderTest.receiver();
+const svc = new Svc({
+  config: {
+    product: 'shop',
+    env: 'dev',
+    plugins: [slackUnderTest.plugin],
+    approvals: {
+      callbackKey: 'not a real key, but long enough to be one',
+      channels: { slack: { type: 'slack', ...slack.options } },
+    },
+  },
+});
 const refund = defineTool({ tag: 'refund', requiresConfirmation: true, handler: () => 'paid' });
 const gate = svc.gate({ agentTag: 'payouts', tools: [refund], humanInLoop: { enabled: true } });
-const handle = slackInteractions({ svc, signingSecret: SIGNING_SECRET, channel: CHANNEL });
+const handle = svc.approvals.handler();
 after(async () => {
   await svc.close();
-  slack.close();
+  await slack.close();
 });
 
 /** Starts a call that waits for approval. */
@@ -27,19 +44,21 @@ async function startCall() {
   return { request: await requested, outcome };
 }
 
-function payload({ requestId }: ApprovalRequest, { action = 'svc_approve', user = 'U1' } = {}) {
+function payload({ requestId }: ApprovalRequest, { action = 'svc_approve', user = 'U1' } = {}): SlackPayload {
   const actions = [{ action_id: action, value: requestId }];
-  return { user: { id: user }, channel: { id: CHANNEL }, actions, response_url: slack.url };
+  return { user: { id: user }, channel: { id: CHANNEL }, actions, response_url: responseUrls.next() };
 }
 
 test('a decision is recorded with the Slack user id, which the message mentions', async () => {
   const { request, outcome } = await startCall();
-  assert.equal((await handle(signedRequest(payload(request)))).status, 200);
+  const first = payload(request);
+  assert.equal((await handle(signedRequest(first))).status, 200);
   assert.equal((await outcome).status, 'completed');
   assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'slack:U1');
-  assert.match(slack.texts.at(-1) ?? '', /is approved by <@U1>/);
-  await handle(signedRequest(payload(request, { user: 'U2' })));
-  assert.match(slack.texts.at(-1) ?? '', /is already approved\./);
+  assert.match(responseUrls.take(first.response_url), /is approved by <@U1>/);
+  const later = payload(request, { user: 'U2' });
+  await handle(signedRequest(later));
+  assert.match(responseUrls.take(later.response_url), /is already approved\./);
 });
 
 test('Slack learns that a request without a valid signature is not accepted', async () => {
@@ -47,7 +66,7 @@ test('Slack learns that a request without a valid signature is not accepted', as
   const bad = [
     signedRequest(payload(request), { secret: 'another secret' }),
     signedRequest(payload(request), { sentAt: new Date(Date.now() + 600_000) }),
-    new Request('https://shop.example/slack', { method: 'POST', body: 'payload={}' }),
+    new Request(PRESS_URL, { method: 'POST', body: 'payload={}' }),
   ];
   for (const one of bad) assert.equal((await handle(one)).status, 401);
   assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
