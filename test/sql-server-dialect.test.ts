@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { PGlite } from '@electric-sql/pglite';
-import type { Connection, Operation, SchemaModel, Statement } from '@svc/sdk';
+import type { Connection, Operation, RecordDefinition, SchemaModel, Statement } from '@svc/sdk';
 import {
+  anyDefinition,
   apply,
+  CLOCK,
   engineErrors,
+  type RecordWrite,
   readRecordColumn,
   type SqlServer,
   type SqlServerStep,
@@ -11,6 +14,7 @@ import {
   sqlServerDialect,
   UNSUPPORTED_BY_SQL_SERVER,
 } from '@svc/sdk/dialect';
+import { isSvcError } from '../core/errors.ts';
 import { test } from './kit/test.ts';
 import { recordStoreSuite } from './suites/index.ts';
 import { waitUntil } from './suites/wait-until.ts';
@@ -70,6 +74,7 @@ const words = sqlServerDialect({
     comparesRows: false,
     oneRow: '(VALUES (1)) AS dual',
     ifNotExists: false,
+    textOrder: (text) => `convert_to(${text}, 'UTF8')`,
     addColumn: 'ADD',
     defaultFirst: true,
   },
@@ -294,6 +299,30 @@ testConnected(
     assert.equal((await connection.introspect()).size, 0);
   },
 );
+
+testConnected('a record is written as it was read, and the engine fills in its time', async (connection) => {
+  const definition: RecordDefinition<{ id: string; at: Date }> = {
+    collection: '_svc_written',
+    key: 'id',
+    columns: { id: { type: 'string' }, at: { type: 'timestamp' } },
+    indexes: [],
+  };
+  await connection.ensureTables([anyDefinition(definition)]);
+  const write = (version?: number) => {
+    const record = { id: 'one', at: CLOCK as typeof CLOCK };
+    const writes: RecordWrite[] = [{ definition: anyDefinition(definition), record, ...(version && { version }) }];
+    return connection.run([{ transactional: false, statements: [], writes }], 0);
+  };
+  const { written } = await write();
+  const found = await connection.records(definition).get('one');
+  assert.deepEqual(found, { record: { id: 'one', ...written[0]?.[0] }, version: 1 });
+  for (const version of [undefined, 2]) {
+    const { failure } = await write(version);
+    assert.ok(isSvcError(failure?.error) && failure.error.code === 'lock_lost');
+  }
+  assert.deepEqual(await connection.records(definition).get('one'), found);
+  assert.equal((await write(1)).failure, undefined);
+});
 
 test('a URL names a server and a database', () => {
   assert.equal(words.identify('words://me:secret@HOST/shop'), 'words:host:1234/shop');

@@ -51,6 +51,8 @@ export const SYNTAX: SqlServerSyntax = {
   renameColumn: (from, to) => `ALTER COLUMN ${from} RENAME TO ${to}`,
   scratchTable: 'CREATE LOCAL TEMPORARY TABLE',
   restrictIsNoAction: true,
+  // Java compares UTF-16.
+  textOrder: (text) => `STRINGTOUTF8(${text})`,
 };
 
 export const RULES: ValidationRules = {

@@ -146,27 +146,31 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       const wanted = query.columns ?? columns;
       const down = query.direction === 'desc';
       const order = down ? ' DESC' : '';
-      const sort = quoteIdentifier(index.sort);
+      const inOrder = (column: keyof R & string, sql: string) =>
+        definition.columns[column].type === 'string' ? (grammar.textOrder?.(sql) ?? sql) : sql;
+      const orderedValue = (column: keyof R & string, value: unknown) => inOrder(column, valueSql(column, value));
+      const sort = inOrder(index.sort, quoteIdentifier(index.sort));
+      const orderedKey = inOrder(definition.key, key);
       const conditions = index.equals.map(
         (column) => `${quoteIdentifier(column)} = ${valueSql(column, query.equals?.[column])}`,
       );
-      if (query.from !== undefined) conditions.push(`${sort} >= ${valueSql(index.sort, query.from)}`);
-      if (query.to !== undefined) conditions.push(`${sort} <= ${valueSql(index.sort, query.to)}`);
+      if (query.from !== undefined) conditions.push(`${sort} >= ${orderedValue(index.sort, query.from)}`);
+      if (query.to !== undefined) conditions.push(`${sort} <= ${orderedValue(index.sort, query.to)}`);
       const start = pageStart(definition, index, query);
       if (start) {
-        const [bound, beyond] = [valueSql(index.sort, start.sort), down ? '<' : '>'];
-        const after = valueSql(definition.key, start.key);
+        const [bound, beyond] = [orderedValue(index.sort, start.sort), down ? '<' : '>'];
+        const after = orderedValue(definition.key, start.key);
         // The first condition lets engines that do not index row comparisons use the index.
         conditions.push(
           `${sort} ${beyond}= ${bound}`,
           grammar.comparesRows === false
-            ? `(${sort} ${beyond} ${bound} OR ${key} ${beyond} ${after})`
-            : `(${sort}, ${key}) ${beyond} (${bound}, ${after})`,
+            ? `(${sort} ${beyond} ${bound} OR ${orderedKey} ${beyond} ${after})`
+            : `(${sort}, ${orderedKey}) ${beyond} (${bound}, ${after})`,
         );
       }
       const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
       const where = conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
-      const text = `SELECT ${list(quoteIdentifier, [...names, VERSION_COLUMN])} FROM ${table}${where} ORDER BY ${sort}${order}, ${key}${order} ${limitSql(grammar, query.limit + 1)}`;
+      const text = `SELECT ${list(quoteIdentifier, [...names, VERSION_COLUMN])} FROM ${table}${where} ORDER BY ${sort}${order}, ${orderedKey}${order} ${limitSql(grammar, query.limit + 1)}`;
       const rows = await emptyIfMissing(backend, () =>
         backend.readColumns(new StatementTemplate(text), [...names, VERSION_COLUMN]),
       );

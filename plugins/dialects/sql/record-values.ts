@@ -29,6 +29,8 @@ export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'column
   readonly ifNotExists?: false;
   /** Adds a column in ALTER TABLE; default `ADD COLUMN`. Others write `ADD`. */
   readonly addColumn?: string;
+  /** A text as a value in the order of its UTF-8 bytes, for an engine that compares texts in another one. */
+  textOrder?(text: string): string;
   /** Converts the driver's value of a column. */
   read(value: unknown, column: RecordColumn): RecordValue;
 }
