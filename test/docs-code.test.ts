@@ -67,6 +67,12 @@ const STUBS: DocsStubs = {
   'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
   'driver.ts':
     "import type { KeyValueDriver } from '@svc/sdk/dialect';\nexport declare function open(url: string): Promise<KeyValueDriver>;",
+  'session.ts': `import type { Result } from '@svc/sdk/dialect';
+export declare function openSession(url: string, options: { timeZone: string; timeout: number }): Promise<{
+  version: string;
+  run(text: string): Promise<{ rows: Result['rows']; affected: number }>;
+  end(): Promise<void>;
+}>;`,
   'model.ts': "export declare const model: import('ai').LanguageModel;",
   'client.ts':
     "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
@@ -75,6 +81,7 @@ const STUBS: DocsStubs = {
 const NEIGHBOURS: DocsStubs = {
   'dialect.ts': 'export const abacus = {};',
   'driver.ts': 'export const open = () => undefined;',
+  'session.ts': 'export const openSession = () => undefined;',
 };
 
 /** Packages that are not installed here; test/frameworks.test.ts runs the frameworks. */

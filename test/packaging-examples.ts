@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { responseUrls, SIGNING_SECRET, signedRequest } from '../examples/channel-slack/test/slack.ts';
+import { startServer as startH2 } from '../examples/dialect-h2/test/server.ts';
 import { startServer as startRedis } from '../examples/dialect-redis/test/server.ts';
 import { folder } from './kit/folder.ts';
 import { type InstalledProject, installedProject, type Started } from './kit/installed-project.ts';
@@ -116,10 +117,12 @@ await svc.close();
 `;
 
 const redis = await startRedis();
+const h2 = await startH2();
 
 /** A URL of a new database for each example dialect, or why there is no server. */
 const DIALECT_URLS: Readonly<Record<string, string | { readonly missing: string }>> = {
   'dialect-duckdb': 'duckdb://./shop.db',
+  'dialect-h2': 'url' in h2 ? `${h2.url}/shop` : h2,
   'dialect-redis': 'url' in redis ? redis.url : redis,
   'dialect-sqlite': 'sqlite://./shop.db',
 };

@@ -103,6 +103,18 @@ export {
   readRecordColumn,
   recordLiteral,
 } from './sql/record-values.ts';
+export { recordWriteSql, writeRecord } from './sql/record-write.ts';
+export type { CatalogQueries } from './sql/server/catalog-rows.ts';
+export {
+  type SqlServerDialect,
+  STANDARD_TYPES,
+  sqlServerDialect,
+  UNSUPPORTED_BY_SQL_SERVER,
+} from './sql/server/dialect.ts';
+export type { SqlServer } from './sql/server/driver.ts';
+export { type SqlServerStep, sqlServerGrammar } from './sql/server/grammar.ts';
+export type { Precondition } from './sql/server/preconditions.ts';
+export type { CatalogName, ColumnChange, SqlServerSyntax } from './sql/server/syntax.ts';
 export { type ExecSql, type Result, retryTransient, rowsOf, type Session } from './sql/session.ts';
 export {
   isRaw,

@@ -12,11 +12,12 @@ export function columnDefinition(grammar: Grammar, field: Field, table: string):
   // Some engines read NULL and NOT NULL only after an expression.
   const nullable = /^GENERATED ALWAYS AS \(/i.test(generated) ? '' : grammar.nullable;
   const nullability = field.required ? 'NOT NULL' : nullable;
+  const defaultClause = value === undefined ? '' : `DEFAULT ${value}`;
+  const rules = nullable === grammar.nullable ? [nullability, generated] : [generated, nullability];
   return [
     grammar.quoteIdentifier(field.name),
     grammar.columnType(field, table),
-    ...(nullable === grammar.nullable ? [nullability, generated] : [generated, nullability]),
-    value === undefined ? '' : `DEFAULT ${value}`,
+    ...(grammar.defaultFirst ? [defaultClause, ...rules.toReversed()] : [...rules, defaultClause]),
     grammar.columnComment?.(field, table) ?? '',
     grammar.columnCheck(field, table),
   ]

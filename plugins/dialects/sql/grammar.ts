@@ -24,6 +24,8 @@ export interface Grammar<Step = unknown> {
   defaultLiteral(value: Json, field: Omit<Field, 'name'>): string;
   /** Follows the type of a nullable column, where NOT NULL follows that of a required one: `NULL`, or an empty string. */
   readonly nullable: string;
+  /** The engine reads NOT NULL only after a DEFAULT. */
+  readonly defaultFirst?: true;
   /** Follows the type of a generated column, or of one with a native type. */
   generated(field: Field): string | undefined;
   /** The current date or time in a DEFAULT clause. */

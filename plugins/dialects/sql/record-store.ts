@@ -13,7 +13,7 @@ import {
   type Versioned,
   type Writable,
 } from '../../../core/records.ts';
-import { type RecordGrammar, recordLiteral } from './record-values.ts';
+import { limitSql, oneRowSql, type RecordGrammar, recordLiteral } from './record-values.ts';
 import { type ExecSql, rowsOf } from './session.ts';
 import { LITERAL_PLACEHOLDER as LITERAL, StatementTemplate } from './statement.ts';
 
@@ -134,7 +134,7 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       if (guard.epoch === undefined) return guard.before === undefined ? 'stale' : 'late';
       const current = await rowsOf(
         backend.exec,
-        `SELECT 1 AS is_current FROM (SELECT 1 AS one) AS one_row WHERE ${backend.epochIsCurrent(guard.epoch)}`,
+        `SELECT 1 AS is_current FROM ${oneRowSql(grammar)} WHERE ${backend.epochIsCurrent(guard.epoch)}`,
       );
       return current.length > 0 && guard.before !== undefined ? 'late' : 'stale';
     },
@@ -149,24 +149,31 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       const wanted = query.columns ?? columns;
       const down = query.direction === 'desc';
       const order = down ? ' DESC' : '';
-      const sort = quoteIdentifier(index.sort);
+      const inOrder = (column: keyof R & string, sql: string) =>
+        definition.columns[column].type === 'string' ? (grammar.textOrder?.(sql) ?? sql) : sql;
+      const orderedValue = (column: keyof R & string, value: unknown) => inOrder(column, valueSql(column, value));
+      const sort = inOrder(index.sort, quoteIdentifier(index.sort));
+      const orderedKey = inOrder(definition.key, key);
       const conditions = index.equals.map(
         (column) => `${quoteIdentifier(column)} = ${valueSql(column, query.equals?.[column])}`,
       );
-      if (query.from !== undefined) conditions.push(`${sort} >= ${valueSql(index.sort, query.from)}`);
-      if (query.to !== undefined) conditions.push(`${sort} <= ${valueSql(index.sort, query.to)}`);
+      if (query.from !== undefined) conditions.push(`${sort} >= ${orderedValue(index.sort, query.from)}`);
+      if (query.to !== undefined) conditions.push(`${sort} <= ${orderedValue(index.sort, query.to)}`);
       const start = pageStart(definition, index, query);
       if (start) {
-        const [bound, beyond] = [valueSql(index.sort, start.sort), down ? '<' : '>'];
+        const [bound, beyond] = [orderedValue(index.sort, start.sort), down ? '<' : '>'];
+        const after = orderedValue(definition.key, start.key);
         // The first condition lets engines that do not index row comparisons use the index.
         conditions.push(
           `${sort} ${beyond}= ${bound}`,
-          `(${sort}, ${key}) ${beyond} (${bound}, ${valueSql(definition.key, start.key)})`,
+          grammar.comparesRows === false
+            ? `(${sort} ${beyond} ${bound} OR ${orderedKey} ${beyond} ${after})`
+            : `(${sort}, ${orderedKey}) ${beyond} (${bound}, ${after})`,
         );
       }
       const names: readonly (keyof R & string)[] = [...new Set([...wanted, index.sort, definition.key])];
       const where = conditions.length > 0 ? ` WHERE ${conditions.join(' AND ')}` : '';
-      const text = `SELECT ${list(quoteIdentifier, [...names, VERSION_COLUMN])} FROM ${table}${where} ORDER BY ${sort}${order}, ${key}${order} LIMIT ${query.limit + 1}`;
+      const text = `SELECT ${list(quoteIdentifier, [...names, VERSION_COLUMN])} FROM ${table}${where} ORDER BY ${sort}${order}, ${orderedKey}${order} ${limitSql(grammar, query.limit + 1)}`;
       const rows = await emptyIfMissing(backend, () =>
         backend.readColumns(new StatementTemplate(text), [...names, VERSION_COLUMN]),
       );
@@ -226,8 +233,10 @@ export function recordTableStatements(
     required: !column.nullable,
   }));
   const lines = columns.map(({ name, text, required }) =>
-    name === definition.key ? `${text} PRIMARY KEY` : required ? `${text} NOT NULL` : text,
+    name === definition.key ? `${text} NOT NULL PRIMARY KEY` : required ? `${text} NOT NULL` : text,
   );
+  const { addColumn = 'ADD COLUMN' } = grammar;
+  const ifNotExists = grammar.ifNotExists === false ? '' : 'IF NOT EXISTS ';
   const isAdded = (name: string) => existing === undefined || (existing.length > 0 && !existing.includes(name));
   const added = columns.filter(({ name }) => isAdded(name));
   const indexes = definition.indexes.map((index) => ({
@@ -235,15 +244,15 @@ export function recordTableStatements(
     quoted: quoteIdentifier(`${definition.collection}_${index.name}`),
   }));
   return [
-    `CREATE TABLE IF NOT EXISTS ${table} (${[...lines, `${quoteIdentifier(VERSION_COLUMN)} bigint NOT NULL`].join(', ')})`,
+    `CREATE TABLE ${ifNotExists}${table} (${[...lines, `${quoteIdentifier(VERSION_COLUMN)} bigint NOT NULL`].join(', ')})`,
     ...(alterDropsIndexes && added.length > 0 ? indexes.map(({ quoted }) => `DROP INDEX IF EXISTS ${quoted}`) : []),
     // New columns are nullable, because older rows have no value for them.
     ...added.map(
-      ({ text }) => `ALTER TABLE ${table} ADD COLUMN ${existing === undefined ? 'IF NOT EXISTS ' : ''}${text}`,
+      ({ text }) => `ALTER TABLE ${table} ${addColumn} ${existing === undefined ? 'IF NOT EXISTS ' : ''}${text}`,
     ),
     ...indexes.map(
       ({ quoted, equals, sort }) =>
-        `CREATE INDEX IF NOT EXISTS ${quoted} ON ${table} (${list(quoteIdentifier, [...new Set([...equals, sort, definition.key])])})`,
+        `CREATE INDEX ${ifNotExists}${quoted} ON ${table} (${list(quoteIdentifier, [...new Set([...equals, sort, definition.key])])})`,
     ),
   ];
 }

@@ -19,9 +19,26 @@ export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'column
   readonly clock: string;
   /** An SQL expression for the milliseconds since the segment began. */
   readonly elapsed: string;
+  /** The end of a SELECT that returns at most this many rows; default `LIMIT count`. Others write `FETCH FIRST … ROWS ONLY`. */
+  limit?(count: number): string;
+  /** The engine cannot compare rows as in `(a, b) < (1, 2)`. */
+  readonly comparesRows?: false;
+  /** What follows FROM in a query that needs one row of anything; default `(SELECT 1 AS one) AS one_row`. Others have `dual`. */
+  readonly oneRow?: string;
+  /** The engine has no IF NOT EXISTS. Creating what exists must fail with `collection_exists` or `index_exists`. */
+  readonly ifNotExists?: false;
+  /** Adds a column in ALTER TABLE; default `ADD COLUMN`. Others write `ADD`. */
+  readonly addColumn?: string;
+  /** A text as a value in the order of its UTF-8 bytes, for an engine that compares texts in another one. */
+  textOrder?(text: string): string;
   /** Converts the driver's value of a column. */
   read(value: unknown, column: RecordColumn): RecordValue;
 }
+
+export const limitSql = ({ limit }: Pick<RecordGrammar, 'limit'>, count: number): string =>
+  limit?.(count) ?? `LIMIT ${count}`;
+export const oneRowSql = ({ oneRow }: Pick<RecordGrammar, 'oneRow'>): string =>
+  oneRow ?? '(SELECT 1 AS one) AS one_row';
 
 /** The value of a record column as SQL. */
 export function recordLiteral(

@@ -240,7 +240,7 @@ function rebuild(
 }
 
 /** Types whose values have one text each: 00501 would come back as 501. */
-const ONE_TEXT_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'boolean', 'uuid']);
+export const ONE_TEXT_TYPES: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'boolean', 'uuid']);
 
 /** A query for the texts that would be others if they were converted back. */
 function alteredValuesQuery(syntax: TextCatalogSyntax, table: string, from: Field, to: Field): readonly string[] {

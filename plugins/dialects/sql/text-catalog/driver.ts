@@ -2,7 +2,7 @@ import type { Connection } from '../../../../core/dialect.ts';
 import type { ExecSql } from '../session.ts';
 
 /**
- * The engine-specific part of `sqlConnection`, for an engine that rolls DDL back, supports IS DISTINCT FROM and RETURNING,
+ * The engine-specific part of `sqlConnection`, for an engine that rolls DDL back, supports IS DISTINCT FROM,
  * and runs the statements of `compileTextCatalog`.
  */
 export interface SqlDriver extends Pick<Connection, 'close'> {

@@ -1,22 +1,16 @@
 import type { RunOutcome, Segment } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
-import {
-  type AnyRecordDefinition,
-  anyDefinition,
-  columnOf,
-  endsElapsed,
-  type RecordWrite,
-} from '../../../../core/records.ts';
+import { type AnyRecordDefinition, anyDefinition, endsElapsed } from '../../../../core/records.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import { lockLostError } from '../../shared/errors.ts';
-import { type RecordBackend, recordStore, VERSION_COLUMN } from '../record-store.ts';
-import { engineFilledColumns, engineFilledValues, recordLiteral } from '../record-values.ts';
+import { type RecordBackend, recordStore } from '../record-store.ts';
+import { writeRecord } from '../record-write.ts';
 import { type ExecSql, rowsOf } from '../session.ts';
 import type { TextCatalogStep } from './compile.ts';
 import { type CatalogTexts, DefinitionRecorder, definitionsTable } from './definitions.ts';
 import type { RunScript, SqlDriver } from './driver.ts';
 import { foreignStatements } from './read.ts';
-import { quoteIdentifier, type TextCatalogSyntax } from './syntax.ts';
+import type { TextCatalogSyntax } from './syntax.ts';
 
 /** What a run needs of a connection. */
 interface RunContext {
@@ -59,9 +53,9 @@ export async function runSegments(
             at = undefined;
             await recorder?.write();
             await segment.verify?.((collections) => context.introspect(collections, exec));
-            const elapsed = String(performance.now() - startedAt);
+            const elapsedMs = performance.now() - startedAt;
             const values: Written[number][] = [];
-            for (const write of segment.writes) values.push(await writeRecord(backend, write, elapsed));
+            for (const write of segment.writes) values.push(await writeRecord(backend, write, elapsedMs));
             return values;
           },
           segment.statements.some(({ run }) => run.rebuilds),
@@ -89,30 +83,6 @@ async function startRecorder(
 async function assertEpoch(backend: RecordBackend, epoch: number): Promise<void> {
   const current = await rowsOf(backend.exec, `SELECT 1 AS is_current WHERE ${backend.epochIsCurrent(epoch)}`);
   if (current.length === 0) throw lockLostError();
-}
-
-/** Returns the values the engine filled in. Throws `lock_lost` if the record has changed since it was read. */
-async function writeRecord(
-  { grammar: plain, isDuplicate, exec }: RecordBackend,
-  write: RecordWrite,
-  elapsed: string,
-): Promise<Written[number]> {
-  const { definition, record, version } = write;
-  const grammar = { ...plain, elapsed };
-  const table = quoteIdentifier(definition.collection);
-  const names = Object.keys(version === undefined ? definition.columns : record);
-  const valueSql = (name: string) => recordLiteral(grammar, record[name], columnOf(definition, name));
-  const returning = `RETURNING ${[quoteIdentifier(definition.key), ...engineFilledColumns(write).map(quoteIdentifier)].join(', ')}`;
-  const text =
-    version === undefined
-      ? `INSERT INTO ${table} (${[...names, VERSION_COLUMN].map(quoteIdentifier).join(', ')}) VALUES (${[...names.map(valueSql), '1'].join(', ')}) ${returning}`
-      : `UPDATE ${table} SET ${names.map((name) => `${quoteIdentifier(name)} = ${valueSql(name)}`).join(', ')}, ${quoteIdentifier(VERSION_COLUMN)} = ${version + 1} WHERE ${quoteIdentifier(definition.key)} = ${valueSql(definition.key)} AND ${quoteIdentifier(VERSION_COLUMN)} = ${version} ${returning}`;
-  const found = await rowsOf(exec, text).catch((error: unknown) => {
-    throw isDuplicate(error) ? lockLostError(error) : error;
-  });
-  const [row] = found;
-  if (!row) throw lockLostError();
-  return engineFilledValues(grammar, write, row);
 }
 
 async function runStep(
@@ -144,7 +114,8 @@ function assertNothingLost(found: SchemaModel, table: string, known: readonly st
   });
 }
 
-async function assertEmpty(exec: ExecSql, queries: readonly string[]): Promise<void> {
+/** Throws `data_violates` with the `why` of the first row that a query returns. */
+export async function assertEmpty(exec: ExecSql, queries: readonly string[]): Promise<void> {
   for (const query of queries) {
     const [violation] = await rowsOf(exec, query);
     if (!violation) continue;

@@ -114,8 +114,10 @@ export function readType(
   const known = (word: string) =>
     (Object.keys(types) as FieldType[]).find((type) => types[type] === word) ?? typeSynonyms?.[word];
   const suffix = arraySuffix(syntax);
-  const items = name.endsWith(suffix) ? known(name.slice(0, -suffix.length)) : undefined;
+  const items = name.endsWith(suffix) ? readType(syntax, name.slice(0, -suffix.length))?.type : undefined;
   if (items) return { type: 'array', items };
+  const whole = known(written.trim().toUpperCase());
+  if (whole) return { type: whole };
   const type = known(name);
   if (type === 'string' || type === 'binary') return { type, ...(first !== undefined && { length: Number(first) }) };
   if (type !== 'decimal') return type && { type };
