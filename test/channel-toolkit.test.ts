@@ -235,7 +235,8 @@ test('a press of more than 1 MiB is not read to its end', async () => {
   });
   const request = { method: 'POST', body: endless, duplex: 'half' } as const;
   assert.equal((await endpoint(new Request('http://localhost/', request))).status, 413);
-  assert.ok(pulled < 30, `${pulled} parts`);
+  // 2 MiB more, so that a client that still sends gets the answer.
+  assert.ok(pulled < 60, `${pulled} parts`);
 });
 
 test('a press whose body does not end gets 408, and its stream is cancelled', async () => {

@@ -201,11 +201,13 @@ test('doctor checks the configuration of approvals', async () => {
   const of = async (approvals: object, brokers: object = {}) => {
     const { checks } = await doctor(folder({ 'svc.config.json': { product: 'shop', env: 'dev', approvals, brokers } }));
     return checks
-      .filter(({ name }) => /^(approvals|broker )/.test(name))
+      .filter(({ name }) => /^(approvals|plugins|broker )/.test(name))
       .map(({ name, result, message }) => [name, result, message]);
   };
-  assert.deepEqual(await of({}), [['approvals', 'warn', 'stored in memory, lost when the process exits']]);
-  const [[, , keyless] = []] = await of({ callbackBase: 'https://shop.example' });
+  const [plugins, ...others] = await of({});
+  assert.deepEqual(plugins, ['plugins', 'ok', 'none']);
+  assert.deepEqual(others, [['approvals', 'warn', 'stored in memory, lost when the process exits']]);
+  const [, [, , keyless] = []] = await of({ callbackBase: 'https://shop.example' });
   assert.match(`${keyless}`, /callbackBase needs approvals\.callbackKey/);
   const [decisions] = (
     await doctor(
@@ -213,10 +215,12 @@ test('doctor checks the configuration of approvals', async () => {
     )
   ).checks.filter(({ name }) => name === 'approvals');
   assert.match(`${decisions?.next}`, /approvals: \{ callbackKey: process\.env\.SVC_CALLBACK_KEY \}/);
-  const [[, result, unknown] = []] = await of({ store: { database: 'main' }, callbackKey: key });
+  const [, [, result, unknown] = []] = await of({ store: { database: 'main' }, callbackKey: key });
   assert.deepEqual([result, /No database has the tag "main"/.test(`${unknown}`)], ['fail', true]);
-  const [, [, , broker] = []] = await of({}, { queue: { type: 'pigeon' } });
-  assert.match(`${broker}`, /pigeon/);
+  const [unusable, , broker] = await of({}, { queue: { type: 'pigeon' } });
+  assert.deepEqual(unusable?.slice(0, 2), ['plugins', 'fail']);
+  assert.match(`${unusable?.[2]}`, /pigeon/);
+  assert.deepEqual(broker?.slice(1), ['warn', 'not checked, because of the failed check of plugins']);
 });
 
 test('doctor fails on a store of approvals that belongs to another product or environment', async () => {
@@ -293,10 +297,13 @@ test('doctor reports problems, and never a password', async () => {
   const { status, checks, stdout } = await doctor(cwd);
   assert.equal(status, 1);
   const of = (tag: string) => checks.find((check) => check.name === `database ${tag}`);
-  for (const tag of ['down', 'missing', 'other', 'typo']) {
+  for (const tag of ['down', 'missing', 'other']) {
     assert.equal(of(tag)?.result, 'fail', tag);
     assert.ok((of(tag)?.next ?? []).length > 0, tag);
   }
+  // The check of plugins names the dialect that none registers.
+  assert.equal(of('typo')?.message, 'not checked, because of the failed check of plugins');
+  assert.match(checks.find(({ name }) => name === 'plugins')?.message ?? '', /"postgers"/);
   assert.ok(!stdout.includes('hush-hush'));
   assert.deepEqual(
     (await doctor(cwd, ['--db', 'other', '--env', 'dev'])).checks.filter((check) => check.name.startsWith('database'))

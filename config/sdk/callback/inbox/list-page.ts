@@ -45,11 +45,11 @@ export function showList(context: ListContext): ShownList {
     heading,
     windowTitle: `(${waiting}) ${heading} · ${displayText(product)} (${displayText(env)})`,
     body: html`${statusLinks(context)}${filterForm(context)}
+${liveState(context)}
 <div data-live="list">
 ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
 <nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>
-</div>
-${liveState(context)}`,
+</div>`,
   };
 }
 
