@@ -66,9 +66,10 @@ test(
 
 test('the tests of the examples start', () => {
   const lanes: Promise<unknown>[] = [];
-  for (const [at, name] of names.filter((name) => !TOO_SLOW.has(name)).entries()) {
+  for (const [at, name] of names.entries()) {
+    const script = TOO_SLOW.has(name) ? ['run', 'build'] : ['test'];
     const before = lanes[at % LANES] ?? Promise.resolve();
-    const tested = before.then(() => run(join(workspace, 'examples', name), 'npm', 'test'));
+    const tested = before.then(() => run(join(workspace, 'examples', name), 'npm', ...script));
     lanes[at % LANES] = tested.catch(() => undefined);
     ownTests.set(name, tested);
   }
@@ -76,8 +77,10 @@ test('the tests of the examples start', () => {
 
 for (const name of names) {
   const [passes, tooSlow] = [`${name} passes its own tests`, TOO_SLOW.get(name)];
-  if (tooSlow !== undefined) test.skip(passes, tooSlow);
-  else
+  if (tooSlow !== undefined) {
+    test.skip(passes, tooSlow);
+    test(`${name} builds`, () => ownTests.get(name) ?? assert.fail('it was not installed'), npm);
+  } else
     test(
       passes,
       async () => {
@@ -350,13 +353,13 @@ const RUNNERS = {
     imports: "import { test } from 'uvu';",
     after: 'test.run();',
     command: ['node', 'suite.test.mjs'],
-    counts: /Total: +6\s+Passed: +5/,
+    counts: /Total: +7\s+Passed: +6/,
   },
   vitest: {
     imports: "import { test } from 'vitest';",
     after: '',
     command: ['npx', 'vitest', 'run', '--root', '.'],
-    counts: /Tests +1 failed \| 5 passed \| 1 skipped \(7\)/,
+    counts: /Tests +1 failed \| 6 passed \| 1 skipped \(8\)/,
   },
 } as const;
 
