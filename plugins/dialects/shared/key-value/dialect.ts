@@ -173,13 +173,11 @@ async function readAs(driver: KeyValueDriver, collection: Collection): Promise<C
   return existing === undefined && (await firstRow(driver, collection.name)) !== undefined ? collection : undefined;
 }
 
+/** As creating each with `ifNotExists`: one that has a definition keeps it. */
 async function adopt(driver: KeyValueDriver, collections: readonly Collection[], epoch: number): Promise<void> {
   for (const collection of collections) {
-    const { name } = collection;
-    const [existing] = await driver.read([tableKey(name)]);
-    if (existing !== undefined) continue;
-    const expected = [...fenceOf(epoch), { key: tableKey(name) }];
-    if (!(await writeDefinition(driver, serializeCollection(collection), expected))) throw lockLostError();
+    const step = { kind: 'create', definition: serializeCollection(collection), ifNotExists: true } as const;
+    await runStep(driver, step, epoch, undefined);
   }
 }
 
