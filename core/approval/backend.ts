@@ -48,7 +48,8 @@ export function reconnectingBackend(
     void lost.then((backend) => backend.close()).catch(() => undefined);
   };
   const retry = async <T>(work: (backend: StorageBackend) => Promise<T>): Promise<T> => {
-    const deadline = performance.now() + timeoutMs;
+    // Counts from the first failure, which a server that no longer responds takes long to cause.
+    let deadline: number | undefined;
     for (let pause = FIRST_RETRY_MS; ; pause = Math.min(pause * 2, MAX_RETRY_MS)) {
       const used = open();
       try {
@@ -56,6 +57,7 @@ export function reconnectingBackend(
       } catch (error) {
         if (!isOutage(error)) throw error;
         discard(used);
+        deadline ??= performance.now() + timeoutMs;
         if (closed || performance.now() + pause > deadline) throw error;
         await wait(pause);
       }

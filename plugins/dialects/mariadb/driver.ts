@@ -31,11 +31,11 @@ export const openMariadb: OpenDriver = async (
     // Errors would contain the statement with its values.
     logParam: false,
   });
-  /** `end()` queues its packet after a running statement and never settles that statement's promise. */
-  let abandon: ((error: Error) => void) | undefined;
+  /** `end()` queues its packet after a running statement and never settles that statement's promise; `destroy()` settles it late. */
+  let rejectQuery: ((error: Error) => void) | undefined;
   const send = (text: string) =>
     new Promise<DriverResult | readonly DriverResult[]>((resolve, reject) => {
-      abandon = reject;
+      rejectQuery = reject;
       connection.query<DriverResult | readonly DriverResult[]>(text).then(resolve, reject);
     });
   return {
@@ -45,11 +45,15 @@ export const openMariadb: OpenDriver = async (
       const isList = Array.isArray(results) && !('meta' in results);
       return (isList ? (results as readonly DriverResult[]) : [results as DriverResult]).map(toResult);
     },
+    abandon(error) {
+      rejectQuery?.(error);
+      connection.destroy();
+    },
     onLost: (listener) => void connection.on('error', listener),
     close() {
       connection.on('error', () => undefined);
       void connection.end().catch(() => connection.destroy());
-      abandon?.(Object.assign(new Error('The connection was closed.'), { fatal: true }));
+      rejectQuery?.(Object.assign(new Error('The connection was closed.'), { fatal: true }));
     },
   };
 };

@@ -107,6 +107,8 @@ export interface DriverConnection {
   query(text: string): Promise<readonly Result[]>;
   /** Without a listener, losing an idle connection ends the process with both drivers. */
   onLost(listener: (error: Error) => void): void;
+  /** Closes it at once. The running query rejects with `error`. */
+  abandon(error: Error): void;
   /** Does not wait for the server to close its end. */
   close(): void;
 }

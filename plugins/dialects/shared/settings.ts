@@ -62,6 +62,12 @@ export const stringOption = (description: string): Option<string | undefined> =>
 
 export const connectTimeoutMs = millisecondsOption('milliseconds before a connection attempt is abandoned', 10_000);
 
+/** For dialects whose driver has no limit of its own. */
+export const requestTimeoutMs = millisecondsOption(
+  "milliseconds to wait for the response to a read or write of svc's own records; statements of migrations have no limit",
+  30_000,
+);
+
 const isFunction = (value: unknown) => typeof value === 'function';
 
 /** Options that callers pass to all dialects alike. */

@@ -101,7 +101,8 @@ const MAPPING_BY_CODE: Readonly<Record<number, ErrorMapping>> = {
 const LOST_CODES: ReadonlySet<number> = new Set([
   6, 7, 43, 50, 64, 89, 91, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436,
 ]);
-const NETWORK = /^Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed)/;
+const NETWORK =
+  /^(PoolClearedOnNetworkError|Mongo(Network|PoolCleared|PoolClosed|ConnectionClosed|TopologyClosed|NotConnected|ServerClosed))/;
 
 /** The connection or the primary was lost, or a time limit was exceeded: whether the command was applied is unknown. */
 export function isLost(thrown: unknown): boolean {
@@ -121,7 +122,7 @@ function innermost(error: unknown): unknown {
 /** A MongoDB error as an `SvcError`, with its code and message in `why`; anything else unchanged. */
 export function toSvcError(thrown: unknown): unknown {
   const error = innermost(thrown);
-  if (!(error instanceof Error) || isSvcError(error) || !/^(Mongo|BSON)/.test(error.name)) return error;
+  if (!(error instanceof Error) || isSvcError(error) || !/^(Mongo|BSON|PoolCleared)/.test(error.name)) return error;
   const code = codeOf(error);
   const mapping = mappingOf(error, code);
   return mappedError(mapping, {

@@ -3,7 +3,7 @@ import { convertingErrors } from '../../shared/errors.ts';
 import { Mutex } from '../../shared/mutex.ts';
 import { countRows } from '../../sql/count-rows.ts';
 import { recordStore } from '../../sql/record-store.ts';
-import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
+import { type ExecSql, type Result, rowsOf, withTimeLimit } from '../../sql/session.ts';
 import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
 import { normalizeExpressions, normalizeModel, withoutDefaultCollation } from '../catalog/normalize.ts';
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
@@ -36,7 +36,11 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   const tableOptions = tableCharset(serverInfo.charset, traits.tableCollation);
   const defaultCollation = tableOptions === '' ? serverInfo.collation : traits.tableCollation;
   const recordGrammar = createRecordGrammar(variant);
-  const records = createRecordBackend(session, recordGrammar, settings.lockRetries);
+  const records = createRecordBackend(
+    withTimeLimit(session, settings.requestTimeoutMs),
+    recordGrammar,
+    settings.lockRetries,
+  );
   const alterContext = (exec: ExecSql, allowCopy = false): AlterContext => ({
     exec,
     traits,

@@ -1,5 +1,5 @@
-import { isIP } from 'node:net';
-import type { FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import { isIP, type Socket } from 'node:net';
+import type { Connection, FieldPacket, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { SvcError } from '../../../../core/errors.ts';
 import { assertInstalled, type Driver, loadDriver } from '../../../shared/driver.ts';
 import type { Result } from '../../sql/session.ts';
@@ -43,6 +43,7 @@ export const openMysql2: OpenDriver = async (
       ];
       return (hasSeveralResults(fields) ? (results as DriverResult[]) : [results as DriverResult]).map(toResult);
     },
+    abandon: (error) => (connection as Connection & DriverSocket).connection.stream.destroy(error),
     onLost: (listener) => void connection.on('error', listener),
     close() {
       connection.on('error', () => undefined);
@@ -60,6 +61,11 @@ function hostWithoutName(host: string): SvcError {
     why: `tls=verify compares the server's name with its certificate, and ${host} is not a name.`,
     next: ["Use the name in the server's certificate."],
   });
+}
+
+/** Missing from the driver's types. */
+interface DriverSocket {
+  readonly connection: { readonly stream: Socket };
 }
 
 type DriverResult = ResultSetHeader | RowDataPacket[];

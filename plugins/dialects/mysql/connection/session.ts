@@ -1,7 +1,7 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { SerialQueue } from '../../../shared/serial-queue.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
+import { abandonAfter, type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { isBefore, parseVersion, type Variant } from '../variant.ts';
 import { toConnectError, toSessionError, toSvcError } from './errors.ts';
 import { type Settings, sessionSetupSql } from './settings.ts';
@@ -35,12 +35,16 @@ export async function openSession(variant: Variant, address: Address, settings: 
   driver.onLost((error) => {
     lost ??= error;
   });
-  const send: ExecSql = async (text) => {
-    if (lost) throw lost;
-    return driver.query(text);
+  const abandon = (error: Error): void => {
+    lost ??= error;
+    driver.abandon(error);
   };
-  const opened: ExecSql = (text) =>
-    send(text).catch((error) => {
+  const send: ExecSql = async (text, timeoutMs) => {
+    if (lost) throw lost;
+    return abandonAfter(timeoutMs, driver.query(text), abandon);
+  };
+  const opened: ExecSql = (text, timeoutMs) =>
+    send(text, timeoutMs).catch((error) => {
       throw toSessionError(error);
     });
   const queue = new SerialQueue();
@@ -60,7 +64,7 @@ export async function openSession(variant: Variant, address: Address, settings: 
     if (Number(row?.explicit) === 0) await disableImplicitTimestamps(send, variant.title);
     return {
       serverInfo,
-      exec: (text) => queue.run(() => opened(text)),
+      exec: (text, timeoutMs) => queue.run(() => opened(text, timeoutMs)),
       exclusive: (work) => queue.run(() => work(opened)),
       close: async () => driver.close(),
     };

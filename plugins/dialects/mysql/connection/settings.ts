@@ -5,11 +5,13 @@ import {
   integerOption,
   millisecondsOption,
   readSettings,
+  requestTimeoutMs,
   type SettingsOf,
 } from '../../shared/settings.ts';
 
 export const OPTIONS = {
   connectTimeoutMs,
+  requestTimeoutMs,
   lockTimeoutMs: millisecondsOption(
     'milliseconds a statement waits for a lock on a table or a row before it is cancelled and retried, rounded up to seconds',
     500,

@@ -5,7 +5,7 @@ import { convertingErrors } from '../../shared/errors.ts';
 import type { Mutex } from '../../shared/mutex.ts';
 import { countRows } from '../../sql/count-rows.ts';
 import { recordStore } from '../../sql/record-store.ts';
-import { type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { type Result, rowsOf, type Session, withTimeLimit } from '../../sql/session.ts';
 import { toModel } from '../catalog/introspect.ts';
 import { normalize, normalizeExpressions } from '../catalog/normalize.ts';
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
@@ -52,7 +52,11 @@ export async function createConnection({
     missingSchema: exists ? undefined : quoteIdentifier(name),
   };
   const restoreAll = `${restoreSettings}; SELECT ${DISABLE_TIMEOUTS}${checksClient ? `, ${ENABLE_CLIENT_CHECK}` : ''}`;
-  const recordBackend = createRecordBackend(session, schema, settings.lockRetries);
+  const recordBackend = createRecordBackend(
+    withTimeLimit(session, settings.requestTimeoutMs),
+    schema,
+    settings.lockRetries,
+  );
   const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
   const readTables = (collections?: readonly string[], exec = session.exec) =>

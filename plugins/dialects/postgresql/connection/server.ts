@@ -1,9 +1,10 @@
+import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Client, ClientConfig } from 'pg';
 import { assertInstalled, type Driver, loadDriver } from '../../../shared/driver.ts';
 import { SerialQueue } from '../../../shared/serial-queue.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
-import type { ExecSql, Result, Session } from '../../sql/session.ts';
+import { abandonAfter, type ExecSql, type Result, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { asLostIfUnreachable, codeOf, toConnectError, toSvcError } from './errors.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
@@ -28,11 +29,14 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
     throw withNothingChanged(toConnectError(error));
   }
   const queue = new SerialQueue();
-  const send: ExecSql = async (text) => {
+  const abandon = (error: Error) => (client as Client & DriverSocket).connection.stream.destroy(error);
+  const send: ExecSql = async (text, timeoutMs) => {
     if (lost) throw toSvcError(asLostIfUnreachable(lost));
     try {
       // A text of several statements returns a list, which the driver's types leave out.
-      const results = (await client.query(text)) as unknown as DriverResult | readonly DriverResult[];
+      const results = (await abandonAfter(timeoutMs, client.query(text), abandon)) as unknown as
+        | DriverResult
+        | readonly DriverResult[];
       return (Array.isArray(results) ? results : [results]).map(toResult);
     } catch (error) {
       throw lost && codeOf(error) === undefined ? toSvcError(asLostIfUnreachable(lost)) : asLostIfUnreachable(error);
@@ -40,7 +44,7 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
   };
   return {
     client,
-    exec: (text) => queue.run(() => send(text)),
+    exec: (text, timeoutMs) => queue.run(() => send(text, timeoutMs)),
     exclusive: (work) => queue.run(() => work(send)),
     // Like libpq: sends the Terminate message and does not wait for the server to close the socket.
     async close() {
@@ -52,6 +56,11 @@ export async function openServer(url: string, settings: Settings): Promise<Serve
 
 /** Throws `driver_missing` if a program of the project cannot load the driver. */
 export const assertDriver = (root: string): Promise<void> => assertInstalled(driver, root);
+
+/** Missing from the driver's types. */
+interface DriverSocket {
+  readonly connection: { readonly stream: Socket };
+}
 
 interface DriverResult {
   readonly rows: readonly Record<string, unknown>[];

@@ -5,6 +5,7 @@ import {
   integerOption,
   millisecondsOption,
   readSettings,
+  requestTimeoutMs,
   type SettingsOf,
   stringOption,
 } from '../../shared/settings.ts';
@@ -23,6 +24,7 @@ export const OPTIONS = {
   schema: stringOption('where tables live; also next to the URL of the database'),
   createSchema: booleanOption('whether the first migration creates `schema` if it does not exist', false),
   connectTimeoutMs,
+  requestTimeoutMs,
   lockTimeoutMs: millisecondsOption(
     'milliseconds a statement waits for a table lock before it is cancelled and retried',
     500,
