@@ -348,6 +348,16 @@ for (const engine of engines) {
     assert.deepEqual(await connection.normalize(model), model);
   });
 
+  on('a serial of a table with partitions, or with tables that inherit from it, is its own', async ({ connection }) => {
+    await connection.query(
+      `CREATE TABLE events (id bigserial, at date NOT NULL, PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
+       CREATE TABLE events_2026 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+       CREATE TABLE base (id serial PRIMARY KEY);
+       CREATE TABLE extended (note text) INHERITS (base)`,
+    );
+    assert.deepEqual(await connection.unsupportedObjects(), []);
+  });
+
   on('rows that violate a deferred constraint are reported as violations', async (adapter) => {
     await adapter.connection.query(
       'CREATE TABLE t (id integer, CONSTRAINT once UNIQUE (id) DEFERRABLE INITIALLY DEFERRED)',

@@ -23,7 +23,7 @@ WITH own AS MATERIALIZED (
 rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
 sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FROM (
   SELECT ad.adrelid AS rel, ad.adnum AS num, d.refobjid AS seq FROM pg_depend d JOIN pg_attrdef ad ON ad.oid = d.objid
-  WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
+  JOIN pg_class c ON c.oid = ad.adrelid AND NOT c.relispartition AND NOT ${IS_INHERITED} WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
   UNION SELECT d.refobjid, d.refobjsubid, d.objid FROM pg_depend d
   WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i') n)
 SELECT collection, field, what FROM (
