@@ -119,7 +119,7 @@ export const syntax: SqlServerSyntax = {
   typeSynonyms: { TIME: 'time', TIMESTAMP: 'datetime', 'TIMESTAMP WITH TIME ZONE': 'timestamp' },
   // Literals that are not numbers or texts in single quotes:
   quoteLiteral: (value) => (typeof value === 'boolean' ? String(value) : undefined),
-  arrayLiteral: (elements) => \`ARRAY [\${elements.join(', ')}]\`,
+  arrayLiteral: (elements, type) => \`CAST(ARRAY [\${elements.join(', ')}] AS \${type})\`,
   // Expressions for a default of 'now', for a moment in a record, and for a new UUID. In a transaction, the moment of the
   // statement, not that of its beginning.
   now: {
@@ -130,7 +130,8 @@ export const syntax: SqlServerSyntax = {
   },
   currentTimestamp: 'CURRENT_TIMESTAMP',
   uuid: 'gen_random_uuid()',
-  // What follows ALTER TABLE and its name when a field changes. Each text can run again.
+  // What follows ALTER TABLE and its name when a field changes, also if \`from.autoGenerate\` or \`to.autoGenerate\` makes the engine
+  // number it. Each text can run again.
   alterColumn: ({ name, type, to, default: value }) => [
     \`ALTER COLUMN \${name} DROP DEFAULT\`,
     \`ALTER COLUMN \${name} SET DATA TYPE \${type}\`,
@@ -164,8 +165,10 @@ function todo(what: string): never {
 /** The schema, and that of scratch tables if it is another one. */
 const isHere = (schema: string) => \`\${schema} = CURRENT_SCHEMA\`;
 /** A type with its length or digits, of a column or of the elements of an array. */
-const TYPE = \`UPPER(data_type) || CASE WHEN UPPER(data_type) LIKE '% VARYING' THEN '(' || character_maximum_length || ')'
-  WHEN UPPER(data_type) = 'NUMERIC' THEN '(' || numeric_precision || ', ' || numeric_scale || ')' ELSE '' END\`;
+const TYPE = \`UPPER(data_type) || CASE WHEN UPPER(data_type) LIKE '% VARYING'
+    THEN COALESCE('(' || character_maximum_length || ')', '')
+  WHEN UPPER(data_type) = 'NUMERIC' THEN COALESCE('(' || numeric_precision || ', ' || numeric_scale || ')', '')
+  ELSE '' END\`;
 
 /** For all tables of the schema, or for the table \`only\`, a scratch table. */
 export const catalog = (only?: string): CatalogQueries => ({

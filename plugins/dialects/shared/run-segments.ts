@@ -34,6 +34,7 @@ export async function runSegments<Step>(
     if (observer?.shouldContinue(at) === false) break;
     let statement: number | undefined;
     let values: RunOutcome['written'][number] = [];
+    let refusal: unknown;
     const transaction = segment.transactional ? steps.transaction : undefined;
     const execute = async (within: SegmentSteps<Step> | StepsInTransaction<Step>) => {
       for (const [index, { run }] of segment.statements.entries()) {
@@ -41,13 +42,20 @@ export async function runSegments<Step>(
         await within.runStep(run);
       }
       statement = undefined;
-      if ('introspect' in within) await segment.verify?.((names) => within.introspect(names));
+      if ('introspect' in within)
+        await segment
+          .verify?.((names) => within.introspect(names))
+          .catch((error: unknown) => {
+            refusal = error;
+            throw error;
+          });
       return segment.writes.length > 0 ? within.writeRecords(segment.writes, performance.now() - startedAt) : [];
     };
     try {
       values = await (transaction ? transaction(execute) : execute(steps));
     } catch (thrown) {
-      const error = steps.toSvcError(thrown);
+      // `verify` is not of the engine.
+      const error = thrown === refusal ? thrown : steps.toSvcError(thrown);
       // A table of another program was not changed.
       const isForeign = isSvcError(error) && error.code === 'collection_exists';
       const rolledBack = (transaction || statement === undefined || isForeign) && { rolledBack: true };

@@ -136,7 +136,9 @@ function leaseStoreOf({ syntax, records, errors }: ServerContext, session: Serve
     const columns = found.map(({ name }) => String(name));
     for (const text of recordTableStatements(records, '', definition, columns)) {
       await translateErrors(() => session.exec(text)).catch((error) => {
-        if (!isSvcError(error) || !CREATED_CONCURRENTLY.has(error.code)) throw error;
+        // PostgreSQL reports a duplicate key of its own catalog.
+        if (errors.isDuplicate(error) || (isSvcError(error) && CREATED_CONCURRENTLY.has(error.code))) return;
+        throw error;
       });
     }
   };

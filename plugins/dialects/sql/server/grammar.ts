@@ -84,18 +84,21 @@ export function sqlServerGrammar(rules: ValidationRules, syntax: SqlServerSyntax
     const clauses = changes
       ? syntax.alterColumn({ ...column, from, to, definition, default: defaultExpression(grammar, to, table) })
       : [];
+    const added = after.filter((one) => !isIn(before, one));
     const preconditions = [
       ...converts(syntax, collection, from, to),
       ...(to.required && !from.required ? [hasValues(table, [to.name])] : []),
+      // Before the first statement drops anything. Values of another type can only be checked once they are converted.
+      ...(column.type === grammar.columnType(from, table) ? added.flatMap((one) => satisfies(table, one)) : []),
     ];
     const destructive = isLossyCast(from, to);
-    return [
+    const [first, ...rest] = [
       ...before.filter((one) => !isIn(after, one)).map((one) => dropConstraint(table, one.name)),
-      ...clauses.map((clause, at) =>
-        alter(table, clause, { idempotent: true, destructive: destructive && at === 0 }, at === 0 ? preconditions : []),
-      ),
-      ...after.filter((one) => !isIn(before, one)).map((one) => addConstraint(table, one)),
+      ...clauses.map((clause, at) => alter(table, clause, { idempotent: true, destructive: destructive && at === 0 })),
+      ...added.map((one) => addConstraint(table, one)),
     ];
+    if (first?.run.kind !== 'sql') return [];
+    return [{ ...first, run: { ...first.run, ...(preconditions.length > 0 && { preconditions }) } }, ...rest];
   }
 
   const grammar: Grammar<SqlServerStep> = {
