@@ -5,7 +5,7 @@ import type { SealSinkFactory } from './approval/seal/sink.ts';
 import type { Dialect } from './dialect.ts';
 import type { LintRuleSet } from './lint/rule.ts';
 import { createMigrationHooks } from './migration/target.ts';
-import { Registry } from './registry.ts';
+import { OwnedRegistry, type Registry } from './registry.ts';
 
 /** Version of the plugin contract. Plugins built for another version are rejected. */
 export const PLUGIN_API_VERSION = 1;
@@ -20,10 +20,10 @@ export interface Plugin {
 /** Hooks and registries. Everything specific to a database, a transport or a model is a plugin. */
 export class Kernel {
   readonly hooks = { ...createApprovalHooks(), ...createMigrationHooks() } as const;
-  readonly dialects = new Registry<Dialect>('dialect');
-  readonly channels = new Registry<ChannelFactory>('channel');
-  readonly brokers = new Registry<BrokerFactory>('broker');
-  readonly sealSinks = new Registry<SealSinkFactory>('sink of seals');
-  readonly models = new Registry<ModelFactory>('model provider');
-  readonly lintRules = new Registry<LintRuleSet>('set of lint rules');
+  readonly dialects: Registry<Dialect> = new OwnedRegistry('dialect');
+  readonly channels: Registry<ChannelFactory> = new OwnedRegistry('channel');
+  readonly brokers: Registry<BrokerFactory> = new OwnedRegistry('broker');
+  readonly sealSinks: Registry<SealSinkFactory> = new OwnedRegistry('sink of seals');
+  readonly models: Registry<ModelFactory> = new OwnedRegistry('model provider');
+  readonly lintRules: Registry<LintRuleSet> = new OwnedRegistry('set of lint rules');
 }

@@ -27,15 +27,19 @@ export interface RecordStore<R extends object> {
 export type RecordValue = string | number | boolean | Date | null | object;
 export type RecordValues = { readonly [column: string]: RecordValue };
 
+/** A type that is the same in two copies of this package, which a `unique symbol` is not. */
+export type Clock = symbol & { readonly description: 'svc.clock' };
+export type Elapsed = symbol & { readonly description: 'svc.elapsed' };
+
 /** Placeholder for the engine's clock at the time of the write. */
-export const CLOCK: unique symbol = Symbol.for('svc.clock');
+export const CLOCK = Symbol.for('svc.clock') as Clock;
 /**
  * Placeholder for the elapsed milliseconds by the engine's clock: since the first segment of the run, or since the
  * segment after the last one that wrote it.
  */
-export const ELAPSED: unique symbol = Symbol.for('svc.elapsed');
+export const ELAPSED = Symbol.for('svc.elapsed') as Elapsed;
 
-export type Writable<R> = { readonly [K in keyof R]: R[K] | typeof CLOCK | typeof ELAPSED };
+export type Writable<R> = { readonly [K in keyof R]: R[K] | Clock | Elapsed };
 
 export interface Versioned<R> {
   readonly record: R;

@@ -2,7 +2,18 @@ import { SvcError } from './errors.ts';
 import { nearest } from './nearest.ts';
 
 /** Values that plugins register by name. The owner of each is listed by `svc plugins list`. */
-export class Registry<T> {
+export interface Registry<T> {
+  readonly kind: string;
+  /** Sets the plugin that owns all further registrations. */
+  setOwner(plugin: string): void;
+  register(name: string, value: T): void;
+  has(name: string): boolean;
+  get(name: string): T;
+  /** Names with the plugin that registered each. */
+  list(): { readonly name: string; readonly plugin: string }[];
+}
+
+export class OwnedRegistry<T> implements Registry<T> {
   readonly #entries = new Map<string, { readonly value: T; readonly plugin: string }>();
   readonly kind: string;
   #owner = '';
@@ -11,7 +22,6 @@ export class Registry<T> {
     this.kind = kind;
   }
 
-  /** Sets the plugin that owns all further registrations. */
   setOwner(plugin: string): void {
     this.#owner = plugin;
   }
@@ -48,7 +58,6 @@ export class Registry<T> {
     });
   }
 
-  /** Names with the plugin that registered each. */
   list(): { readonly name: string; readonly plugin: string }[] {
     return [...this.#entries].map(([name, { plugin }]) => ({ name, plugin }));
   }

@@ -15,6 +15,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'svc-dialect-my-first': ['dialect', 'my-first'],
   'svc-dialect-my-second': ['dialect', 'my-second', '--sql'],
   'svc-dialect-my-third': ['dialect', 'my-third', '--key-value'],
+  'svc-dialect-my-fourth': ['dialect', 'my-fourth', '--sql-server'],
   'svc-channel-my-first': ['channel', 'my-first'],
   'svc-broker-my-first': ['broker', 'my-first', '--port', '7654'],
 };
@@ -27,7 +28,7 @@ symlinkSync(join(root, 'node_modules'), join(cwd, 'node_modules'));
 const packages = Object.keys(PACKAGES);
 const read = (file: string) => readFileSync(join(cwd, file), 'utf8');
 
-test('svc plugins new creates a package of each kind, and a dialect for SQL and for key-value engines', async () => {
+test('svc plugins new creates a package of each kind, and a dialect for each kind of engine', async () => {
   for (const [name, args] of Object.entries(PACKAGES)) {
     const { status, stdout, stderr } = await svc(['plugins', 'new', ...args, '--json'], {
       cwd,
@@ -47,6 +48,7 @@ test('svc plugins new creates a package of each kind, and a dialect for SQL and 
   for (const member of ['listen', 'send', 'takeDeadLetters', 'refuse', 'close'])
     assert.match(brokerTest, new RegExp(`^ .*${member}\\b`, 'm'));
   assert.match(read('svc-dialect-my-third/README.md'), /1\. `openDatabase` in `src\/database\.ts`/);
+  assert.match(read('svc-dialect-my-fourth/README.md'), /1\. a server for the tests.*`export MY_FOURTH_URL=my-fourth:/);
   assert.match(read('svc-dialect-my-second/README.md'), /1\. `openDriver` in `src\/database\.ts`/);
 });
 
@@ -131,7 +133,9 @@ test('a flag of another kind and an invalid port are rejected', async () => {
   for (const [args, message] of [
     [['channel', 'pager', '--sql'], /--sql is not for a channel/],
     [['broker', 'pager', '--key-value'], /--key-value is not for a broker/],
+    [['channel', 'pager', '--sql-server'], /--sql-server is not for a channel/],
     [['dialect', 'pager', '--sql', '--key-value'], /--sql and --key-value exclude each other/],
+    [['dialect', 'pager', '--sql-server', '--sql'], /--sql and --sql-server exclude each other/],
     [['dialect', 'pager', '--port', '5'], /--port is not for a dialect/],
     [['broker', 'pager', '--port', '70000'], /"70000" is not a port/],
     [['broker', 'pager', '--port', '4222x'], /"4222x" is not a port/],

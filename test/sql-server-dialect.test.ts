@@ -309,7 +309,7 @@ testConnected('a record is written as it was read, and the engine fills in its t
   };
   await connection.ensureTables([anyDefinition(definition)]);
   const write = (version?: number) => {
-    const record = { id: 'one', at: CLOCK as typeof CLOCK };
+    const record = { id: 'one', at: CLOCK };
     const writes: RecordWrite[] = [{ definition: anyDefinition(definition), record, ...(version && { version }) }];
     return connection.run([{ transactional: false, statements: [], writes }], 0);
   };

@@ -1,6 +1,8 @@
 import * as assert from 'node:assert/strict';
+import type { Connection } from '../core/dialect.ts';
 import { SvcError } from '../core/errors.ts';
 import { test } from './kit/test.ts';
+import { RunningCalls } from './suites/running-calls.ts';
 import { type DeclareCase, suite, type UnderTest } from './suites/suite.ts';
 
 interface SuiteRun {
@@ -36,6 +38,25 @@ test('a case times out before the runner does', async () => {
   });
   assert.match(failures[0]?.[1] ?? '', /did not end within 20 ms/);
   assert.ok((limits[0] ?? 0) > 20);
+});
+
+test('a case of a slow engine has more time, and its time-out says what was running', async () => {
+  const calls = new RunningCalls();
+  const never = new Promise<never>(() => {});
+  const connection = calls.track({ query: () => never, now: async () => new Date() } as unknown as Connection);
+  const { failures, limits } = await run({ name: 'Abacus', timeoutMs: 40 }, (on) => {
+    const body = async () => {
+      await connection.now();
+      await connection.query('SELECT 1');
+    };
+    on('it waits', body, { timeoutMs: 20, running: () => calls.describe() });
+    on('it has its own limit', () => {});
+  });
+  assert.match(
+    failures[0]?.[1] ?? '',
+    /did not end within 40 ms: 1 calls have ended; running: query\(SELECT 1\), for \d+ ms$/,
+  );
+  assert.ok((limits[0] ?? 0) > 40 && (limits[1] ?? 0) > 120_000);
 });
 
 test('a skipped case is reported to the runner with its reason', async () => {

@@ -5,15 +5,18 @@ import { sdkSpec } from '../install.ts';
 import { channelFiles } from './channel-template.ts';
 import { keyValueDialectFiles } from './key-value-dialect-template.ts';
 import { sqlDialectFiles } from './sql-dialect-template.ts';
+import { sqlServerDialectFiles } from './sql-server-dialect-template.ts';
 import { brokerFiles, dialectFiles, type PluginFiles } from './templates.ts';
 
 export const KINDS = ['dialect', 'channel', 'broker'] as const;
 export type Kind = (typeof KINDS)[number];
 
-const DIALECT_FILES = { sql: sqlDialectFiles, 'key-value': keyValueDialectFiles };
+const DIALECT_FILES = { sql: sqlDialectFiles, 'sql-server': sqlServerDialectFiles, 'key-value': keyValueDialectFiles };
+
+export type DialectParts = keyof typeof DIALECT_FILES;
 
 export type PluginRequest =
-  | { readonly kind: 'dialect'; readonly parts?: keyof typeof DIALECT_FILES | undefined }
+  | { readonly kind: 'dialect'; readonly parts?: DialectParts | undefined }
   | { readonly kind: 'channel' }
   | { readonly kind: 'broker'; readonly port: number };
 

@@ -24,7 +24,16 @@ const STRICTNESS: Record<PolicyVerdict, number> = { allow: 0, approval: 1, deny:
  * Passed to taps on `beforeToolCall`. A tap can only restrict: the strictest verdict wins, in any order.
  * @experimental
  */
-export class ToolCallReview {
+export interface ToolCallReview {
+  readonly call: ToolCall;
+  readonly verdict: PolicyVerdict;
+  /** The reason of the first tap that returned the current verdict. */
+  readonly reason: string | undefined;
+  deny(reason: string): void;
+  requireApproval(reason: string): void;
+}
+
+class OpenToolCallReview implements ToolCallReview {
   readonly call: ToolCall;
   #verdict: PolicyVerdict = 'allow';
   #reason: string | undefined;
@@ -38,7 +47,6 @@ export class ToolCallReview {
     return this.#verdict;
   }
 
-  /** The reason of the first tap that returned the current verdict. */
   get reason(): string | undefined {
     return this.#reason;
   }
@@ -59,7 +67,7 @@ export class ToolCallReview {
 }
 
 /** Passed to taps on `beforeDecision`, which may reject a decision because of who makes it. @experimental */
-export class DecisionReview {
+export interface DecisionReview {
   readonly request: ApprovalRecord;
   readonly decision: {
     readonly approved: boolean;
@@ -72,6 +80,13 @@ export class DecisionReview {
     readonly standing?: string;
     readonly modifiedParams?: ToolParameters;
   };
+  readonly refusal: string | undefined;
+  refuse(reason: string): void;
+}
+
+class OpenDecisionReview implements DecisionReview {
+  readonly request: ApprovalRecord;
+  readonly decision: DecisionReview['decision'];
   #refusal: string | undefined;
 
   constructor(request: ApprovalRecord, decision: DecisionReview['decision']) {
@@ -113,7 +128,7 @@ export async function evaluatePolicies(
   call: ToolCall,
 ): Promise<PolicyResult> {
   if (!beforeToolCall.isUsed()) return ALLOWED;
-  const review = new ToolCallReview(frozenClone(call));
+  const review = new OpenToolCallReview(frozenClone(call));
   try {
     await beforeToolCall.promise(review);
   } catch {
@@ -131,7 +146,7 @@ export async function whyRefused(
   decision: DecisionReview['decision'],
 ): Promise<string | undefined> {
   if (!beforeDecision.isUsed()) return undefined;
-  const review = new DecisionReview(frozenClone(toApprovalRecord(row)), frozenClone(decision));
+  const review = new OpenDecisionReview(frozenClone(toApprovalRecord(row)), frozenClone(decision));
   try {
     await beforeDecision.promise(review);
   } catch {

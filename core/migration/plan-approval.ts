@@ -8,8 +8,9 @@ import type { PlannedMigration } from './plan.ts';
 import {
   type AskOptions,
   type BoundPlan,
+  OpenPlanReview,
   type PlanApprover,
-  PlanReview,
+  type PlanReview,
   type ReviewedPlan,
   type RunApproval,
 } from './plan-approver.ts';
@@ -116,7 +117,7 @@ async function askFor({ target, history, parts, bound, effects }: Question, opti
 
 /** Whether a tap requires approval. Throws `hook_refused` if one denies the plan, or fails. */
 async function hooksRequireApproval({ hooks }: Target, plan: PlanReview['plan']): Promise<boolean> {
-  const review = new PlanReview(frozenClone(plan));
+  const review = new OpenPlanReview(frozenClone(plan));
   try {
     await hooks['migration:plan'].promise(review);
   } catch (error) {

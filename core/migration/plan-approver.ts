@@ -72,11 +72,21 @@ export interface ShownPlan {
 }
 
 /** A plan before it runs, for the taps of `migration:plan`. The strictest verdict counts, in any order of the taps. */
-export class PlanReview {
+export interface PlanReview {
   readonly plan: ShownPlan & {
     /** What is lost, in words, with the number of rows. */
     readonly losses: readonly string[];
   };
+  readonly denial: string | undefined;
+  readonly needsApproval: boolean;
+  /** The plan does not run. */
+  deny(reason: string): void;
+  /** The plan waits for people, as `approval` of the environment says, whatever its `when` is. */
+  requireApproval(): void;
+}
+
+export class OpenPlanReview implements PlanReview {
+  readonly plan: PlanReview['plan'];
   #denial: string | undefined;
   #needsApproval = false;
 
@@ -93,12 +103,10 @@ export class PlanReview {
     return this.#needsApproval;
   }
 
-  /** The plan does not run. */
   deny(reason: string): void {
     this.#denial ??= reason;
   }
 
-  /** The plan waits for people, as `approval` of the environment says, whatever its `when` is. */
   requireApproval(): void {
     this.#needsApproval = true;
   }

@@ -71,6 +71,8 @@ interface BrokerCase {
   readonly event: string;
   readonly queue: string;
   readonly product: string;
+  /** Other events that the case publishes. */
+  readonly notices: string[];
 }
 
 /** The timeout that the gate sets for an attempt. */
@@ -99,6 +101,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     const withBroker = async (body: (context: BrokerCase) => Promise<void>): Promise<void> => {
       const id = randomUUID();
       const [event, queue, product] = [`approvals.test.${id}`, `svc.test.${id}`, `p${id}`];
+      const notices: string[] = [];
       const proxy = await startTcpProxy(tested.server.host, tested.server.port);
       probed ??= probe(tested.server);
       const reached = probed;
@@ -119,13 +122,36 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
       };
       try {
         await proxy.connect();
-        await body({ client, proxy, options, createBroker, broker: createBroker(), event, queue, product });
+        await body({ client, proxy, options, createBroker, broker: createBroker(), event, queue, product, notices });
       } finally {
         await Promise.all(opened.map((broker) => broker.close()));
         proxy.disconnect();
         const decisions = decisionQueue(product);
-        await client.close({ events: [event], queues: [queue, decisions] });
+        await client.close({ events: [event, ...notices], queues: [queue, decisions] });
       }
+    };
+
+    /** Sends messages until `ms` have passed: each that arrives shows that the server has delivered what came before it. */
+    const sendRounds = async (client: BrokerClient, queue: string, ms: number, bodies: readonly unknown[]) => {
+      const until = Date.now() + ms;
+      for (let round = 0; Date.now() < until; round++) {
+        await send(client, queue, `round ${round}`);
+        await waitUntil(() => bodies.includes(`round ${round}`), 'nothing more is delivered');
+        await wait(POLL_MS);
+      }
+    };
+    /** A message that was handled, but not acknowledged, is delivered again: at once, after a pause, or at the end of its lease. */
+    const assertQueueIsEmpty = async ({
+      createBroker,
+      client,
+      queue,
+    }: Pick<BrokerCase, 'createBroker' | 'client' | 'queue'>) => {
+      const bodies: string[] = [];
+      const stop = await consume(createBroker(), queue, async (body) => void bodies.push(body));
+      await sendRounds(client, queue, Math.max(PAUSE_MS, 2 * leaseMs), bodies);
+      await stop();
+      const late = bodies.filter((body) => !body.startsWith('round '));
+      assert.deepEqual(late, [], 'messages were delivered again after they had been handled');
     };
 
     on(
@@ -320,7 +346,8 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'a message is delivered as the bytes that were sent',
       () =>
-        withBroker(async ({ broker, client, queue }) => {
+        withBroker(async (context) => {
+          const { broker, client, queue } = context;
           const sent = [
             Buffer.from('{ "text": "ü😀", "key": 1, "key": 9007199254740993 }'),
             Buffer.from('no json'),
@@ -337,6 +364,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           assert.deepEqual(hex.sort(), expected.sort(), 'handle() did not receive the bytes that were sent');
           await stop();
           assert.deepEqual(await client.takeDeadLetters(queue), []);
+          await assertQueueIsEmpty(context);
         }),
       { promise: 'consume() creates the queue if it does not exist, and delivers its messages.' },
     );
@@ -377,7 +405,8 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'a message that failed temporarily is redelivered after a pause',
       () =>
-        withBroker(async ({ broker, client, queue }) => {
+        withBroker(async (context) => {
+          const { broker, client, queue } = context;
           const attempts: { readonly body: unknown; readonly at: number }[] = [];
           const stop = await consume(broker, queue, async (body) => {
             attempts.push({ body, at: performance.now() });
@@ -395,6 +424,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             attempts.map(({ body }) => body),
             ['later', 'later', 'later'],
           );
+          await assertQueueIsEmpty(context);
         }),
       {
         promise:
@@ -427,7 +457,8 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'a message is acknowledged after it was handled',
       () =>
-        withBroker(async ({ broker, client, event, queue, proxy }) => {
+        withBroker(async (context) => {
+          const { broker, client, event, queue, proxy } = context;
           await client.listen(event);
           const release = new AbortController();
           const bodies: unknown[] = [];
@@ -453,6 +484,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await stop();
           assert.deepEqual(bodies, ['important', 'important']);
           assert.deepEqual(await client.takeDeadLetters(queue), []);
+          await assertQueueIsEmpty(context);
         }),
       {
         promise:
@@ -463,7 +495,8 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'two processes share a queue',
       () =>
-        withBroker(async ({ broker, createBroker, client, queue }) => {
+        withBroker(async (context) => {
+          const { broker, createBroker, client, queue } = context;
           const bodies: unknown[] = [];
           const stops: (() => Promise<void>)[] = [];
           for (const one of [broker, createBroker()]) {
@@ -474,6 +507,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
           await Promise.all(stops.map((stop) => stop()));
           assert.deepEqual(bodies.sort(), [...texts].sort(), 'a message was delivered to both');
+          await assertQueueIsEmpty(context);
         }),
       { promise: 'Each message of a queue goes to one of the processes that consume it.' },
     );
@@ -535,15 +569,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
             await send(client, queue, 'slow');
             await waitUntil(() => bodies.length === 1, 'nothing was delivered');
             // It would be delivered again at the end of its lease, and the messages after it show that time has passed.
-            const until = Date.now() + 2 * leaseMs;
-            for (let round = 0; Date.now() < until; round++) {
-              await send(client, queue, `round ${round}`);
-              await waitUntil(
-                () => bodies.includes(`round ${round}`),
-                'nothing is delivered while a message is handled',
-              );
-              await wait(POLL_MS);
-            }
+            await sendRounds(client, queue, 2 * leaseMs, bodies);
             assert.equal(
               bodies.filter((body) => body === 'slow').length,
               1,
@@ -710,10 +736,12 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     on(
       'a reminder and an escalation are events of their own',
       () =>
-        withBroker(async ({ client, event, product, options }) => {
+        withBroker(async ({ client, event, product, options, notices }) => {
+          const [reminder, escalation] = [`${event}.reminder`, `${event}.escalation`];
+          notices.push(reminder, escalation);
           const requests = await client.listen(event);
-          const reminders = await client.listen(`${event}.reminder`);
-          const escalations = await client.listen(`${event}.escalation`);
+          const reminders = await client.listen(reminder);
+          const escalations = await client.listen(escalation);
           const escalate = [{ after: '2s', to: 'heads' }];
           await withGate(
             {
@@ -730,7 +758,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
               const events = [...requests(), ...reminders(), ...escalations()].map(({ body }) => JSON.parse(body));
               assert.deepEqual(
                 events.map(({ type, subject }) => [type, subject]),
-                [event, `${event}.reminder`, `${event}.escalation`].map((type) => [type, request.requestId]),
+                [event, reminder, escalation].map((type) => [type, request.requestId]),
               );
               assert.equal(new Set(events.map(({ id }) => id)).size, 3, 'two events have the same id');
               assert.deepEqual(events[2].data.notice.to, [{ role: 'heads', members: ['group:heads'] }]);

@@ -1,6 +1,7 @@
 import type { Connection, ConnectOptions } from '../../core/dialect.ts';
 import { connectWhenFree } from './connect-when-free.ts';
 import type { DialectUnderTest, StoredRow } from './dialect-under-test.ts';
+import { RunningCalls } from './running-calls.ts';
 import { type DialectProcess, startDialectProcess } from './start-dialect-process.ts';
 import type { DeclareCase } from './suite.ts';
 import type { TestDatabase } from './test-database.ts';
@@ -30,8 +31,13 @@ export type DeclareDialectCase = (
 
 export function dialectCase(declare: DeclareCase, engine: DialectUnderTest): DeclareDialectCase {
   return (name, promise, body, timeoutMs) => {
-    const runCase = () => withDatabase(engine, body);
-    declare(name, runCase, { promise, ...(timeoutMs !== undefined && { timeoutMs }) });
+    const calls = new RunningCalls();
+    const runCase = () => withDatabase(engine, body, calls);
+    declare(name, runCase, {
+      promise,
+      running: () => calls.describe(),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    });
   };
 }
 
@@ -39,6 +45,7 @@ export function dialectCase(declare: DeclareCase, engine: DialectUnderTest): Dec
 export async function withDatabase<T>(
   engine: DialectUnderTest,
   work: (database: CaseDatabase) => Promise<T>,
+  calls = new RunningCalls(),
 ): Promise<T> {
   const database = await engine.createDatabase();
   const { url } = database;
@@ -51,7 +58,7 @@ export async function withDatabase<T>(
       async connect(options = {}) {
         const connection = await connectWhenFree(engine.dialect, url, { ...engine.options, ...options });
         opened.push(connection);
-        return connection;
+        return calls.track(connection);
       },
       start() {
         const child = startDialectProcess(engine);

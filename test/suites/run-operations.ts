@@ -1,9 +1,9 @@
-import type { Connection, Dialect } from '../../core/dialect.ts';
+import type { Connection, Dialect, Segment } from '../../core/dialect.ts';
 import { apply } from '../../core/schema/apply.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 
-/** Runs operations without a history, statement by statement. Returns the resulting model; throws the error of the engine. */
+/** Runs operations without a history, each with its steps of a migration. Returns the resulting model; throws the error of the engine. */
 export async function runOperations(
   dialect: Dialect,
   connection: Connection,
@@ -13,11 +13,14 @@ export async function runOperations(
 ): Promise<SchemaModel> {
   let model = from;
   for (const operation of operations) {
-    const segments = dialect.compile(operation, model).map((statement) => ({
-      transactional: statement.transactional,
-      statements: [statement],
-      writes: [],
-    }));
+    const segments: Segment[] = [];
+    for (const statement of dialect.compile(operation, model)) {
+      const { transactional } = statement;
+      const last = segments.at(-1);
+      if (transactional && last?.transactional)
+        segments[segments.length - 1] = { ...last, statements: [...last.statements, statement] };
+      else segments.push({ transactional, statements: [statement], writes: [] });
+    }
     const { failure } = await connection.run(segments, epoch);
     if (failure) throw failure.error;
     model = apply(model, operation);

@@ -17,6 +17,8 @@ export interface UnderTest {
   readonly name: string;
   /** Why the whole suite is skipped, or the reasons for single cases, by case name. */
   readonly skip?: string | Readonly<Record<string, string>> | undefined;
+  /** The least time that each case may take, in milliseconds, for an engine that answers slowly. Default 120,000, more for some cases. */
+  readonly timeoutMs?: number;
 }
 
 export interface CaseOptions {
@@ -24,6 +26,8 @@ export interface CaseOptions {
   readonly promise?: string;
   /** Default 120,000. */
   readonly timeoutMs?: number;
+  /** What is running, for the message of a time-out. */
+  running?(): string;
 }
 
 /** Declares a case. Returns false if the case is skipped. */
@@ -52,12 +56,13 @@ export class ContractBroken extends Error {
 /** Declares the cases of a suite with a test runner. Throws if `skip` contains an unknown case. */
 export function suite(
   test: TestFunction,
-  { name: subject, skip = {} }: UnderTest,
+  { name: subject, skip = {}, timeoutMs: leastMs = 0 }: UnderTest,
   declare: (on: DeclareCase) => void,
 ): void {
   const names = new Set<string>();
-  declare((name, body, { promise = `${name}.`, timeoutMs = TIMEOUT_MS } = {}) => {
+  declare((name, body, { promise = `${name}.`, timeoutMs: ownMs = TIMEOUT_MS, running } = {}) => {
     const title = `${subject}: ${name}`;
+    const timeoutMs = Math.max(ownMs, leastMs);
     const reason = typeof skip === 'string' ? skip : Object.hasOwn(skip, name) ? skip[name] : undefined;
     names.add(name);
     if (reason !== undefined) {
@@ -66,7 +71,7 @@ export function suite(
     }
     const runCase = async () => {
       try {
-        await withTimeout(timeoutMs, `the case "${title}"`, body);
+        await withTimeout(timeoutMs, `the case "${title}"`, body, running);
       } catch (error) {
         throw new ContractBroken(promise, error);
       }
@@ -102,10 +107,16 @@ export function describeTestError(error: unknown): string {
 }
 
 /** Runs a function, and rejects after `timeoutMs`. The function is not stopped. */
-export async function withTimeout(timeoutMs: number, what: string, body: () => unknown): Promise<void> {
+export async function withTimeout(
+  timeoutMs: number,
+  what: string,
+  body: () => unknown,
+  running?: () => string,
+): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} did not end within ${timeoutMs} ms`)), timeoutMs);
+    const message = () => `${what} did not end within ${timeoutMs} ms${running ? `: ${running()}` : ''}`;
+    timer = setTimeout(() => reject(new Error(message())), timeoutMs);
   });
   try {
     await Promise.race([Promise.resolve().then(body), late]);

@@ -5,15 +5,24 @@ import { writeNewFiles } from '../../../config/project/write-files.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { nearest } from '../../../core/nearest.ts';
 import { type CommandResult, SvcCommand } from '../../base.ts';
-import { KINDS, type Kind, type PluginRequest, packageName, pluginPackage } from '../../plugins/package.ts';
+import {
+  type DialectParts,
+  KINDS,
+  type Kind,
+  type PluginRequest,
+  packageName,
+  pluginPackage,
+} from '../../plugins/package.ts';
 import { promptText } from '../../prompt.ts';
 
+const PARTS: readonly DialectParts[] = ['sql', 'sql-server', 'key-value'];
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_LENGTH = 40;
 const MAX_PORT = 65_535;
 
 const EXAMPLES = {
   '--sql': 'svc plugins new dialect duckdb --sql',
+  '--sql-server': 'svc plugins new dialect firebird --sql-server',
   '--key-value': 'svc plugins new dialect lmdb --key-value',
   '--port': 'svc plugins new broker nats --port 4222',
 } as const;
@@ -27,6 +36,7 @@ export default class PluginsNew extends SvcCommand {
     examples: [
       ['A dialect for another engine', 'svc plugins new dialect sqlite'],
       ['A dialect for an SQL engine with one file per database', EXAMPLES['--sql']],
+      ['A dialect for an SQL engine with a server', EXAMPLES['--sql-server']],
       ['A dialect for a key-value engine with one file per database', EXAMPLES['--key-value']],
       ['A channel to reviewers', 'svc plugins new channel pager'],
       ['A message broker', EXAMPLES['--port']],
@@ -37,6 +47,9 @@ export default class PluginsNew extends SvcCommand {
   name = Option.String({ required: true });
   sql = Option.Boolean('--sql', false, {
     description: 'Of a dialect: starts with the parts that SQL dialects share, laid out for an embedded engine.',
+  });
+  sqlServer = Option.Boolean('--sql-server', false, {
+    description: 'Of a dialect: starts with the parts that SQL dialects share, laid out for an engine with a server.',
   });
   keyValue = Option.Boolean('--key-value', false, {
     description: 'Of a dialect: starts with the parts for an engine without tables, laid out for an embedded engine.',
@@ -67,18 +80,21 @@ export default class PluginsNew extends SvcCommand {
   }
 
   async #request(kind: Kind, name: string): Promise<PluginRequest> {
-    if (this.sql && kind !== 'dialect') throw misplaced('--sql', kind);
-    if (this.keyValue && kind !== 'dialect') throw misplaced('--key-value', kind);
-    if (this.sql && this.keyValue) {
-      throw new SvcError('usage', '--sql and --key-value exclude each other.', {
+    const chosen = PARTS.filter(
+      (one) => ({ sql: this.sql, 'sql-server': this.sqlServer, 'key-value': this.keyValue })[one],
+    );
+    const [parts] = chosen;
+    if (parts && kind !== 'dialect') throw misplaced(`--${parts}`, kind);
+    if (chosen.length > 1) {
+      throw new SvcError('usage', `${chosen.map((one) => `--${one}`).join(' and ')} exclude each other.`, {
         state: 'Nothing was written.',
-        next: [EXAMPLES['--sql'], EXAMPLES['--key-value']],
+        next: chosen.map((one) => EXAMPLES[`--${one}`]),
       });
     }
     if (this.port !== undefined && kind !== 'broker') throw misplaced('--port', kind);
     switch (kind) {
       case 'dialect':
-        return { kind, parts: this.sql ? 'sql' : this.keyValue ? 'key-value' : undefined };
+        return { kind, parts };
       case 'channel':
         return { kind };
       case 'broker':

@@ -1,21 +1,29 @@
 import type { RunObserver, RunOutcome, Segment } from '../../../core/dialect.ts';
 import { isSvcError } from '../../../core/errors.ts';
 import { endsElapsed, type RecordWrite } from '../../../core/records.ts';
+import type { SchemaModel } from '../../../core/schema/model.ts';
 
-/** How an engine without transactional DDL executes the parts of a segment. */
+/** How an engine executes the parts of a segment. */
 export interface SegmentSteps<Step> {
   runStep(step: Step): Promise<void>;
   /** Writes all records or none. Returns the values of CLOCK and ELAPSED per write. Throws `lock_lost`. */
   writeRecords(writes: readonly RecordWrite[], elapsedMs: number): Promise<RunOutcome['written'][number]>;
   toSvcError(error: unknown): unknown;
+  /**
+   * For an engine that rolls DDL back: runs `work` in a transaction, with functions that act in it. Without it, each
+   * statement of a segment is on its own.
+   */
+  transaction?<T>(work: (steps: StepsInTransaction<Step>) => Promise<T>): Promise<T>;
 }
 
-/**
- * `Connection.run` for an engine without transactional DDL: one segment after the other, each statement on its own. The
- * dialect sets `Capabilities.runsSegmentsSingly`.
- */
+export interface StepsInTransaction<Step> extends Pick<SegmentSteps<Step>, 'runStep' | 'writeRecords'> {
+  /** Reads the catalog as the transaction sees it. */
+  introspect(collections: readonly string[]): Promise<SchemaModel>;
+}
+
+/** `Connection.run`: one segment after the other. The dialect sets `Capabilities.runsSegmentsSingly`. */
 export async function runSegments<Step>(
-  { runStep, writeRecords, toSvcError }: SegmentSteps<Step>,
+  steps: SegmentSteps<Step>,
   segments: readonly Segment<Step>[],
   tookMs = 0,
   observer?: RunObserver,
@@ -26,19 +34,31 @@ export async function runSegments<Step>(
     if (observer?.shouldContinue(at) === false) break;
     let statement: number | undefined;
     let values: RunOutcome['written'][number] = [];
-    try {
+    let refusal: unknown;
+    const transaction = segment.transactional ? steps.transaction : undefined;
+    const execute = async (within: SegmentSteps<Step> | StepsInTransaction<Step>) => {
       for (const [index, { run }] of segment.statements.entries()) {
         statement = index;
-        await runStep(run);
+        await within.runStep(run);
       }
       statement = undefined;
-      const elapsedMs = performance.now() - startedAt;
-      if (segment.writes.length > 0) values = await writeRecords(segment.writes, elapsedMs);
+      if ('introspect' in within)
+        await segment
+          .verify?.((names) => within.introspect(names))
+          .catch((error: unknown) => {
+            refusal = error;
+            throw error;
+          });
+      return segment.writes.length > 0 ? within.writeRecords(segment.writes, performance.now() - startedAt) : [];
+    };
+    try {
+      values = await (transaction ? transaction(execute) : execute(steps));
     } catch (thrown) {
-      const error = toSvcError(thrown);
+      // `verify` is not of the engine.
+      const error = thrown === refusal ? thrown : steps.toSvcError(thrown);
       // A table of another program was not changed.
       const isForeign = isSvcError(error) && error.code === 'collection_exists';
-      const rolledBack = (statement === undefined || isForeign) && { rolledBack: true };
+      const rolledBack = (transaction || statement === undefined || isForeign) && { rolledBack: true };
       return { committed: written.length, written, failure: { statement, error, ...rolledBack } };
     }
     if (endsElapsed(segment)) startedAt = performance.now();

@@ -2,8 +2,10 @@ import { SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 import {
   CLOCK,
+  type Clock,
   columnOf,
   ELAPSED,
+  type Elapsed,
   type RecordColumn,
   type RecordValue,
   type RecordWrite,
@@ -43,7 +45,7 @@ export const oneRowSql = ({ oneRow }: Pick<RecordGrammar, 'oneRow'>): string =>
 /** The value of a record column as SQL. */
 export function recordLiteral(
   grammar: RecordGrammar,
-  value: RecordValue | typeof CLOCK | typeof ELAPSED | undefined,
+  value: RecordValue | Clock | Elapsed | undefined,
   { type }: RecordColumn,
 ): string {
   if (value === undefined || value === null) return 'NULL';

@@ -238,6 +238,21 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     }),
   },
   {
+    fault: 'returns a message that was handled to its queue, once',
+    detectedBy: BYTES,
+    failure: /delivered again after they had been handled/,
+    apply: wrapHandler((handle) => {
+      const returned = new Set<string>();
+      return async (body) => {
+        const text = Buffer.from(body).toString('hex');
+        await handle(body);
+        if (returned.has(text)) return;
+        returned.add(text);
+        throw new DeliveryFailed('later', { afterMs: 200 });
+      };
+    }),
+  },
+  {
     fault: 'hands over messages as text',
     detectedBy: BYTES,
     failure: /did not receive the bytes/,

@@ -99,8 +99,9 @@ function toIndexes(columns: CatalogRows['indexes']): ReadonlyMap<string, Index> 
 /** The model as the catalog describes it, apart from how the server spells expressions. */
 export function normalizeSqlServer(syntax: SqlServerSyntax, grammar: Grammar, model: SchemaModel): SchemaModel {
   const normalField = (field: Field, table: string): Field => {
-    const { default: value, ...rest } = field;
-    const type = field.type === 'enum' ? {} : readType(syntax, grammar.columnType(field, table));
+    const type = field.type === 'enum' ? undefined : readType(syntax, grammar.columnType(field, table));
+    // An engine that writes no length has none in its catalog.
+    const { default: value, length, precision, scale, ...rest } = field;
     const isWritten = value !== undefined && !isExpression(value);
     const read = isWritten ? readSqlDefault(syntax, defaultExpression(grammar, field, table), field) : undefined;
     return { ...rest, ...type, ...(value !== undefined && { default: value }), ...read };

@@ -5,7 +5,7 @@ import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Constraint, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import { convertingErrors, lockLostError } from '../../shared/errors.ts';
 import { isLeased, type LeaseStore, leaseTable, withLeaseLock } from '../../shared/lease.ts';
-import { runSegments } from '../../shared/run-segments.ts';
+import { runSegments, type SegmentSteps } from '../../shared/run-segments.ts';
 import { columnDefinition } from '../column.ts';
 import { countRows } from '../count-rows.ts';
 import type { EngineErrors } from '../engine-errors.ts';
@@ -18,7 +18,7 @@ import { recordBackend, runUpdate, type SyntaxGrammar, withExactNumbers } from '
 import { assertEmpty } from '../text-catalog/run.ts';
 import { quoteIdentifier } from '../text-catalog/syntax.ts';
 import { normalizeSqlServer, toWholeCatalog } from './catalog.ts';
-import { type CatalogQueries, readCatalogRows } from './catalog-rows.ts';
+import { type CatalogQueries, type QueryAll, readCatalogRows } from './catalog-rows.ts';
 import type { ServerSession } from './driver.ts';
 import type { SqlServerStep } from './grammar.ts';
 import { preconditionsOf, preflight } from './preflight.ts';
@@ -47,46 +47,63 @@ export function createServerConnection(context: ServerContext): Connection<SqlSe
   const translateErrors = convertingErrors((error) => errors.toSvcError(error));
   const rows = (text: string) => translateErrors(() => rowsOf(session.exec, text));
   const backend = recordBackend(records, errors, session.exec);
-  const readCatalog = (only?: string): Promise<WholeCatalog> =>
-    translateErrors(async () => toWholeCatalog(syntax, await readCatalogRows(session.queryAll, context.catalog(only))));
+  const readCatalog = (only?: string, queryAll = session.queryAll): Promise<WholeCatalog> =>
+    translateErrors(async () => toWholeCatalog(syntax, await readCatalogRows(queryAll, context.catalog(only))));
+  const readTables = async (names: readonly string[] | undefined, queryAll?: QueryAll) => {
+    const { model } = await readCatalog(undefined, queryAll);
+    return names ? new Map([...model].filter(([name]) => names.includes(name))) : model;
+  };
 
-  const runStep = (step: SqlServerStep, epoch: number) =>
-    session.exclusive(async (exec) => {
-      if (epoch > 0) await assertEpoch(exec, epoch);
-      await assertEmpty(
-        exec,
-        preconditionsOf(step).map(({ query }) => query),
-      );
-      await exec(step.kind === 'raw' ? step.sql : step.parts.join(''));
-    });
-  const writeRecords = (writes: readonly RecordWrite[], epoch: number, elapsedMs: number) =>
-    session.transaction(async (exec) => {
-      if (epoch > 0) await holdEpoch(exec, epoch);
-      const written: Readonly<Record<string, Date | number>>[] = [];
-      for (const write of writes) written.push(await writeRecord({ ...backend, exec }, write, elapsedMs));
-      return written;
-    });
+  async function runStep(exec: ExecSql, step: SqlServerStep): Promise<void> {
+    await assertEmpty(
+      exec,
+      preconditionsOf(step).map(({ query }) => query),
+    );
+    await exec(step.kind === 'raw' ? step.sql : step.parts.join(''));
+  }
+  async function writeRecords(exec: ExecSql, writes: readonly RecordWrite[], elapsedMs: number) {
+    const written: Readonly<Record<string, Date | number>>[] = [];
+    for (const write of writes) written.push(await writeRecord({ ...backend, exec }, write, elapsedMs));
+    return written;
+  }
+  const segmentSteps = (epoch: number): SegmentSteps<SqlServerStep> => ({
+    toSvcError: errors.toSvcError,
+    runStep: (step) =>
+      session.exclusive(async (exec) => {
+        if (epoch > 0) await assertEpoch(exec, epoch);
+        await runStep(exec, step);
+      }),
+    writeRecords: (writes, elapsedMs) =>
+      session.transaction(async (exec) => {
+        if (epoch > 0) await holdEpoch(exec, epoch);
+        return writeRecords(exec, writes, elapsedMs);
+      }),
+    ...(syntax.transactionalDdl && {
+      transaction: (work) =>
+        session.transaction(async (exec, queryAll) => {
+          if (epoch > 0) await assertEpoch(exec, epoch);
+          const result = await work({
+            runStep: (step) => runStep(exec, step),
+            writeRecords: (writes, elapsedMs) => writeRecords(exec, writes, elapsedMs),
+            introspect: (names) => readTables(names, queryAll),
+          });
+          // Not earlier: it keeps the other session from renewing the lease.
+          if (epoch > 0) await holdEpoch(exec, epoch);
+          return result;
+        }),
+    }),
+  });
   const check = (query: string) => translateErrors(() => assertEmpty(session.exec, [query]));
 
   const connection: Connection<SqlServerStep> = {
     server: session.server,
-    run: (segments, epoch, tookMs, observer) => {
-      const steps = {
-        toSvcError: errors.toSvcError,
-        runStep: (step: SqlServerStep) => runStep(step, epoch),
-        writeRecords: (writes: readonly RecordWrite[], elapsedMs: number) => writeRecords(writes, epoch, elapsedMs),
-      };
-      return runSegments(steps, segments, tookMs, observer);
-    },
+    run: (segments, epoch, tookMs, observer) => runSegments(segmentSteps(epoch), segments, tookMs, observer),
     preflight: (statements, operations) => preflight(check, statements, operations),
     async preview(statements, operations) {
       return { ...(await preflight(check, statements, operations)), texts: statements.map(({ text }) => text) };
     },
     query: async (text) => (await rows(text)).map(withExactNumbers),
-    introspect: async (names) => {
-      const { model } = await readCatalog();
-      return names ? new Map([...model].filter(([name]) => names.includes(name))) : model;
-    },
+    introspect: (names) => readTables(names),
     unsupportedObjects: async () => (await readCatalog()).unsupported,
     introspectWhole: () => readCatalog(),
     normalize: (model) => normalizeWithServer(context, model, readCatalog),
@@ -119,7 +136,9 @@ function leaseStoreOf({ syntax, records, errors }: ServerContext, session: Serve
     const columns = found.map(({ name }) => String(name));
     for (const text of recordTableStatements(records, '', definition, columns)) {
       await translateErrors(() => session.exec(text)).catch((error) => {
-        if (!isSvcError(error) || !CREATED_CONCURRENTLY.has(error.code)) throw error;
+        // PostgreSQL reports a duplicate key of its own catalog.
+        if (errors.isDuplicate(error) || (isSvcError(error) && CREATED_CONCURRENTLY.has(error.code))) return;
+        throw error;
       });
     }
   };

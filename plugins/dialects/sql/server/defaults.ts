@@ -1,5 +1,5 @@
 import { type Json, tryParseJson } from '../../../../core/json.ts';
-import type { Field } from '../../../../core/schema/model.ts';
+import type { Field, FieldType } from '../../../../core/schema/model.ts';
 import { unquoteLiteral } from '../text-catalog/syntax.ts';
 import type { SqlServerSyntax } from './syntax.ts';
 
@@ -7,6 +7,7 @@ type Column = Omit<Field, 'name'>;
 
 /** A string, with the name of a type before it in some literals. */
 const STRING = /^(?:(?:JSON|DATE|TIME|TIMESTAMP|UUID|N|U&)(?: WITH(?:OUT)? TIME ZONE)? ?)?'(?:[^']|'')*'$/is;
+const NUMERIC: ReadonlySet<FieldType> = new Set(['smallint', 'integer', 'bigint', 'float', 'double', 'decimal']);
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /** The default of a column from its text in the catalog: a literal of standard SQL, one of the words of `syntax`, or an expression. */
@@ -28,6 +29,8 @@ function readSqlLiteral(written: string, column: Column): Json | undefined {
   const text = written.replace(/^CAST\((.*) AS [\w ]+(?:\(\d+\))?\)$/is, '$1');
   if (STRING.test(text)) {
     const value = unquoteSql(text);
+    // PostgreSQL spells a negative number as a text.
+    if (NUMERIC.has(type) && NUMBER.test(value)) return readSqlLiteral(value, column);
     return type === 'json' ? tryParseJson(value) : value;
   }
   if (/^X'[\da-f]*'$/i.test(text)) return Buffer.from(text.slice(2, -1), 'hex').toString('base64');

@@ -76,8 +76,8 @@ const SERVER_OPTIONS = { connectTimeoutMs };
 type ServerOptions = typeof SERVER_OPTIONS;
 
 /**
- * Creates a dialect for an engine with a server, a full ALTER TABLE and no DDL in transactions. The engine has transactions for
- * rows, `IS DISTINCT FROM` and `concat`.
+ * Creates a dialect for an engine with a server and a full ALTER TABLE. The engine has transactions for rows, `IS DISTINCT FROM`
+ * and `concat`; `syntax.transactionalDdl` says whether they cover DDL as well.
  *
  * @example
  * export const myServer = sqlServerDialect({ rules, syntax, errors, defaultPort: 5435, open, catalog });
@@ -122,7 +122,7 @@ export function sqlServerDialect<O extends Options = NoOptions>(engine: SqlServe
     name: rules.name,
     types: syntax.types,
     capabilities: {
-      transactionalDdl: false,
+      transactionalDdl: syntax.transactionalDdl ?? false,
       runsSegmentsSingly: true,
       names: rules.names,
       unsupported: rules.unsupported,

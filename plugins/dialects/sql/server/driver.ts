@@ -1,5 +1,6 @@
 import { SerialQueue } from '../../../shared/serial-queue.ts';
 import type { ExecSql, Result } from '../session.ts';
+import type { QueryAll } from './catalog-rows.ts';
 
 /** A session of a server, whose functions are never called concurrently. They throw the errors of the engine as they are. */
 export interface SqlServer {
@@ -13,7 +14,10 @@ export interface SqlServer {
   exec(text: string): Promise<Result>;
   /** The results of several queries, in one round trip if the driver can. Default: one after the other. */
   queryAll?(texts: readonly string[]): Promise<readonly Result[]>;
-  /** Runs `work` in a transaction, which it commits or rolls back. Default: the statements BEGIN, COMMIT and ROLLBACK. */
+  /**
+   * Runs `work` in a transaction, which it commits or rolls back. Default: the statements BEGIN, COMMIT and ROLLBACK. It reads what
+   * other sessions have committed in the meantime (READ COMMITTED): the row of the migration lock is renewed while it is open.
+   */
   transaction?<T>(work: () => Promise<T>): Promise<T>;
   /** Called once. */
   close(): Promise<void>;
@@ -23,10 +27,10 @@ export interface SqlServer {
 export interface ServerSession {
   readonly server: string;
   readonly exec: ExecSql;
-  queryAll(texts: readonly string[]): Promise<readonly Result['rows'][]>;
+  readonly queryAll: QueryAll;
   /** Runs `work` without statements of other callers in between. */
   exclusive<T>(work: (exec: ExecSql) => Promise<T>): Promise<T>;
-  transaction<T>(work: (exec: ExecSql) => Promise<T>): Promise<T>;
+  transaction<T>(work: (exec: ExecSql, queryAll: QueryAll) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -50,16 +54,17 @@ export function serverSession(server: SqlServer): ServerSession {
       throw error;
     }
   };
+  const queryAll: QueryAll = async (texts) =>
+    (await (server.queryAll?.(texts) ?? oneByOne(texts))).map(({ rows }) => rows);
   let closed: Promise<void> | undefined;
   return {
     server: server.server,
     exec: (text) => queue.run(() => send(text)),
-    queryAll: (texts) =>
-      queue.run(async () => (await (server.queryAll?.(texts) ?? oneByOne(texts))).map(({ rows }) => rows)),
+    queryAll: (texts) => queue.run(() => queryAll(texts)),
     exclusive: (work) => queue.run(() => work(send)),
-    transaction: <T>(work: (exec: ExecSql) => Promise<T>) =>
+    transaction: <T>(work: (exec: ExecSql, queryAll: QueryAll) => Promise<T>) =>
       queue.run(() => {
-        const inTransaction = () => work(send);
+        const inTransaction = () => work(send, queryAll);
         return server.transaction ? server.transaction(inTransaction) : withStatements(inTransaction);
       }),
     close() {

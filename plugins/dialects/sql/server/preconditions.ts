@@ -75,7 +75,7 @@ export function satisfies(table: string, constraint: Constraint): readonly Preco
   }
 }
 
-/** The values can be converted, and texts remain the same when they are converted back: 00501 would become 501. */
+/** The values can be converted, and texts remain the same when they are converted back: 00501 would become 501, and a cast to a shorter text cuts it. */
 export function converts(
   syntax: Pick<TextCatalogSyntax, 'types' | 'typeText'>,
   { name: table }: Collection,
@@ -88,7 +88,7 @@ export function converts(
   const cast = `CAST(${column} AS ${after})`;
   const text = typeText(syntax, { type: 'text' });
   const changes =
-    TEXT_TYPES.has(from.type) && ONE_TEXT_TYPES.has(to.type)
+    to.type === 'string' || (TEXT_TYPES.has(from.type) && ONE_TEXT_TYPES.has(to.type))
       ? `CAST(${cast} AS ${text}) <> CAST(${column} AS ${text})`
       : `${cast} IS NULL AND ${column} IS NOT NULL`;
   const why = `Rows of "${table}" whose ${from.name} would be another value as ${to.type}`;

@@ -38,6 +38,11 @@ export interface SqlServerSyntax
    * spells expressions in its own way: checks and defaults are read back from such a table, by the queries of `catalog` with its name.
    */
   readonly scratchTable?: string;
+  /**
+   * The engine rolls DDL back, and a statement sees the tables that an earlier one of its transaction created. A migration then
+   * is one transaction, with its row in the history.
+   */
+  readonly transactionalDdl?: true;
   /** The engine does not distinguish RESTRICT from NO ACTION, or has no RESTRICT. */
   readonly restrictIsNoAction?: true;
 }
