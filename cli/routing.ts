@@ -3,7 +3,7 @@ import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SvcContext } from './base.ts';
 import { type CommandEntry, table } from './command-list.ts';
-import { usageOf } from './help.ts';
+import { commandHelpData, usageOf } from './help.ts';
 import { didYouMean, similarCommands } from './similar-commands.ts';
 
 /** The words before the first option, and the command with the longest matching path. */
@@ -69,6 +69,19 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
       next: near === undefined ? [help] : [`Did you mean ${near}?`, help],
     });
   }
+  // In place of what is missing, clipanion blames a word that is right.
+  const { options } = commandHelpData(entry, cli);
+  const isOption = (word: string | undefined) => word === undefined || word.startsWith('-');
+  const lackingValue = args.find(
+    (word, at) => isOption(args[at + 1]) && options.some((one) => one.argument !== null && one.names.includes(word)),
+  );
+  if (lackingValue !== undefined) {
+    return new SvcError('usage', `The option ${lackingValue} needs a value.`, { next: [help] });
+  }
+  const given = args.map((word) => word.split('=', 1)[0] ?? '');
+  if (options.some(({ names, required }) => required && !names.some((name) => given.includes(name)))) {
+    return missingArguments(entry, cli);
+  }
   // After an option, the extra argument is not among the words.
   const afterOptions = /^Extraneous positional argument \("(.*)"\)/s.exec(error.message)?.[1];
   const extra = afterOptions === undefined ? words.slice(entry.path.split(' ').length) : [afterOptions];
@@ -81,10 +94,6 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
   }
   if (error.message.startsWith('Not enough positional')) {
     return missingArguments(entry, cli);
-  }
-  const lackingValue = /^Not enough arguments to option (\S+)\.$/m.exec(error.message)?.[1];
-  if (lackingValue !== undefined) {
-    return new SvcError('usage', `The option ${lackingValue} needs a value.`, { next: [help] });
   }
   return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
 }

@@ -150,6 +150,10 @@ test('a configuration with a rule that is misspelt or that nobody can satisfy is
     [{ approve: two, match: { where: { amount: { gt: Number.NaN } } } }, /not a finite number/],
     [{ approve: two, match: { where: { amount: {} } } }, /compares with nothing/],
     [{ approve: two, match: { where: { amount: { in: [] } } } }, /in: is empty/],
+    [{ approve: two, match: { where: { amount: { gt: 5, lt: 5 } } } }, /amount: is true of no value/],
+    [{ approve: two, match: { where: { amount: { gte: 5, lte: 5 } } } }, /^none$/],
+    [{ approve: two, match: { where: { amount: { exists: false, gt: 5 } } } }, /amount: is true of no value/],
+    [{ approve: two, match: { where: { amount: { eq: 'all', in: ['some'] } } } }, /amount: is true of no value/],
   ] as const) {
     assert.match(problemsOf(rule), why);
   }
@@ -176,6 +180,10 @@ test('a rule after one that matches every call of it is rejected', () => {
   assert.deepEqual(problemsOf({ tool: ['refund', 'wire'] }, { tool: 'wire', agent: 'payouts' }), never(1, 0));
   assert.deepEqual(problemsOf({ tool: 'wire' }, { tool: ['refund', 'wire'] }, { agent: 'payouts' }), []);
   assert.deepEqual(problemsOf({ tool: 'refund', where: { amount: { gt: 5 } } }, { tool: 'refund' }), []);
+  // The rule for more money comes after the one for less, and never applies.
+  const where = (condition: object) => ({ tool: 'refund', where: { amount: condition } });
+  assert.deepEqual(problemsOf(where({ gt: 100 }), where({ gt: 1_000 })), never(1, 0));
+  assert.deepEqual(problemsOf(where({ gt: 1_000 }), where({ gt: 100 })), []);
 });
 
 test('two spellings of an id are one person, and an excluded one comes back with none', () =>
@@ -327,6 +335,19 @@ test('votes with more changes than a row has room for are rejected', () =>
     assert.equal((await vote(ann, 40_000)).status, 'waiting');
     await expectError(vote(bo, 40_001), 'parameters_too_large');
     assert.equal((await vote(bo, 1_000)).status, 'waiting');
+  }));
+
+test('a person with large changes does not keep the others from voting', () =>
+  withRules(compiled({ approve: [{ role: 'finance', count: 20 }], deny: 2 }), async ({ app, bank, gate }) => {
+    const { request, outcome } = await startCall(gate, refund());
+    let largest = 65_000;
+    const vote = () => approve(app, request, { order: 'x'.repeat(largest) }, ann);
+    while ((await vote().catch(() => undefined)) === undefined) largest -= 1_000;
+    assert.ok(largest > 40_000);
+    const people = Array.from({ length: 20 }, (_, at) => person(`${at}`.padStart(300, 'p'), 'finance'));
+    for (const one of people) await approve(app, request, undefined, one);
+    assert.equal((await outcome).status, 'completed');
+    assert.equal(bank.paid.length, 1);
   }));
 
 test('a hook sees each vote, and may refuse it; channels hear of the decision once', () =>

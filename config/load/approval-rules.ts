@@ -13,6 +13,7 @@ import { canonicalJson } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type Path, type Problem, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import type { ApprovalRuleConfig, ApprovalsConfig } from '../define.ts';
+import { matchesAll, neverHolds } from './rule-reach.ts';
 
 const SCALAR: Shape = { either: ['string', { either: ['number', 'boolean'] }] };
 const CONDITION: Shape = {
@@ -95,13 +96,6 @@ export function compileRules({ roles = {}, rules = [] }: RulesConfig): CompiledR
 export function roleProblems(roles: ApprovalsConfig['roles'], role: string): string[] {
   const { problems } = compileRules({ roles, rules: [{ approve: [{ role }] }] });
   return problems.filter(({ path }) => path[0] === 'rules').map(({ text }) => text);
-}
-
-/** Whether a rule matches every call that another one matches. */
-function matchesAll({ tools, agents, where }: StoredRule, other: StoredRule): boolean {
-  const includesAll = (names?: readonly string[], others?: readonly string[]) =>
-    !names || others?.every((name) => names.includes(name)) === true;
-  return !where && includesAll(tools, other.tools) && includesAll(agents, other.agents);
 }
 
 function versionOf(rule: Omit<StoredRule, 'version'>): string {
@@ -207,6 +201,7 @@ function compileWhere(
   const conditions = Object.entries(where).map(([name, value]): [string, Condition] => {
     const condition: Condition = typeof value === 'object' ? value : { eq: value };
     const given = Object.entries(condition).filter(([, operand]) => operand !== undefined);
+    const known = problems.length;
     if (given.length === 0) problems.push({ path: [...path, name], text: 'compares with nothing' });
     for (const [key, operand] of given) {
       const operands = (Array.isArray(operand) ? operand : [operand]) as readonly Scalar[];
@@ -214,6 +209,8 @@ function compileWhere(
       if (operands.some((one) => typeof one === 'number' && !Number.isFinite(one)))
         problems.push({ path: [...path, name, key], text: 'is not a finite number' });
     }
+    if (problems.length === known && neverHolds(condition))
+      problems.push({ path: [...path, name], text: 'is true of no value' });
     return [name, Object.fromEntries(given)];
   });
   if (conditions.length === 0) problems.push({ path, text: 'is empty' });

@@ -31,6 +31,10 @@ export type AppliedDecision =
 /** The largest votes of a request, in bytes of JSON: some stores limit a row to 400 KB. */
 const MAX_VOTES_BYTES = 64 * 1024;
 
+/** Of these, what only votes have that are small: nobody keeps others from voting with a long reason or large changes. */
+const SMALL_VOTES_BYTES = 16 * 1024;
+const MAX_SMALL_VOTE_BYTES = 2 * 1024;
+
 /** How often a person may vote on one request: each vote is an event in its row. */
 const MAX_VOTES_PER_PERSON = 6;
 
@@ -76,7 +80,8 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const isFinal = approved ? missingRoles(rule, voters).length === 0 : voters.length >= rule.deny;
   // Since the last vote, escalation may have added people to the roles.
   if (isRepeated && !isFinal) return { unchanged: true };
-  if (Buffer.byteLength(JSON.stringify(votes)) > MAX_VOTES_BYTES) {
+  const room = bytesOf(vote) > MAX_SMALL_VOTE_BYTES ? MAX_VOTES_BYTES - SMALL_VOTES_BYTES : MAX_VOTES_BYTES;
+  if (bytesOf(votes) > room) {
     return {
       refused: 'parameters_too_large',
       why: 'The votes of the request have no room for more changes or reasons.',
@@ -90,6 +95,8 @@ export function applyDecision(row: ApprovalRow, verdict: DecisionVerdict, now: n
   const decidedBy = counted.map((one) => one.by).join(', ');
   return { next: withDecision(row, known, now, { decidedBy, deciders: voters, votes }), isFinal };
 }
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 /** The decision that the votes of a waiting request are since escalation has added people to the roles; undefined if none. */
 export function decisionByVotes(row: ApprovalRow, now: number): ApprovalRow | undefined {

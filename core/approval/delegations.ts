@@ -6,7 +6,7 @@ import { type Problem, problemText, type Shape, shapeProblems } from '../validat
 import type { PersonToken, PersonTokens } from './person-tokens.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
 import { revokeRow } from './revoke-row.ts';
-import { isSamePerson, personKey } from './rule.ts';
+import { isAgentId, isSamePerson, personKey } from './rule.ts';
 import type { DelegationRow } from './schema.ts';
 import type { StoreClock } from './store-clock.ts';
 import { untilProblems } from './valid-until.ts';
@@ -63,6 +63,7 @@ export class Delegations {
     const owner = token === undefined ? undefined : await this.#tokens.find(token);
     const { id, groups } = owner?.principal ?? createPrincipal(from ?? { id: '' }, 'signal');
     if (isSamePerson(id, to)) throw invalidDelegation('Nobody can delegate to themselves.');
+    if (isAgentId(to)) throw invalidDelegation('An agent cannot decide.');
     const row: DelegationRow = {
       delegationId: `dlg_${uuid()}`,
       state: 'active',

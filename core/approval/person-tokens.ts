@@ -76,7 +76,7 @@ export class PersonTokens {
   ): Promise<PersonToken & { readonly token: string }> {
     const problems = principalProblems(owner, []);
     if (!Number.isInteger(validForMs) || validForMs < 1 || validForMs > MAX_VALID_MS) {
-      problems.push({ path: ['validForMs'], text: `is not a whole number of milliseconds from 1 to ${MAX_VALID_MS}` });
+      problems.push({ path: ['validForMs'], text: 'is not a whole number of milliseconds, up to ten years' });
     }
     if (problems.length > 0) {
       throw new SvcError('value_invalid', 'The token cannot be created.', {

@@ -151,7 +151,7 @@ export function firstMatch(
 }
 
 /** Whether every comparison of a condition is true of a value; undefined is a parameter that is absent or null. */
-function holds(condition: Condition, value: unknown): boolean | 'other type' {
+export function holds(condition: Condition, value: unknown): boolean | 'other type' {
   let all = true;
   for (const [name, operand] of Object.entries(condition) as [keyof Condition, Scalar | readonly Scalar[]][]) {
     if (operand === undefined) continue;
@@ -239,12 +239,15 @@ export function whyExcluded(
   principal: Principal,
 ): string | undefined {
   const id = foldedId(principal.id);
-  if (id.startsWith('agent:') || id === foldedId(excluded.agentTag)) return 'An agent cannot decide.';
+  if (isAgentId(id) || id === foldedId(excluded.agentTag)) return 'An agent cannot decide.';
   if (excluded.requester !== undefined && id === foldedId(excluded.requester)) {
     return 'The person who made the request cannot decide it.';
   }
   return isExcluded(rule?.not, principal) ? 'Its rule excludes this person.' : undefined;
 }
+
+/** Whether an id says that it is an agent's, and no person's. */
+export const isAgentId = (id: string): boolean => foldedId(id).startsWith('agent:');
 
 /** The indexes of the roles that a person has, or the one in whose place they decide. Nobody knows those of an unverified one. */
 function rolesOf({ approve }: StoredRule, principal: Principal): number[] {
