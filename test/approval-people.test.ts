@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import { approvalHandler } from '../config/sdk/index.ts';
 import type { PersonTokens } from '../core/approval/person-tokens.ts';
 import { personTokens } from '../core/approval/schema.ts';
+import type { RecordDefinition, RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
@@ -186,6 +187,47 @@ test('a wrong, foreign or revoked token decides nothing, and the error does not 
     await expectError(tokens.revoke(one.token), 'token_unknown');
     assert.equal((await readRow(app, request)).record.status, 'waiting');
     assert.equal((await approve(app, request, undefined, { token: other.token })).status, 'approved');
+  }));
+
+test('a token that is verified again and again is read once, until any token is revoked by any process', () =>
+  withTokens(async ({ tokens, store, wait }) => {
+    const [one, other] = [await tokens.create(ann, { validForMs: DAY }), await tokens.create(ann, { validForMs: DAY })];
+    const reads: string[] = [];
+    const process = await openApprovalProcess({
+      records<R extends object>(definition: RecordDefinition<R>): RecordStore<R> {
+        const rows = store.records(definition);
+        const get: typeof rows.get = (key) => {
+          reads.push(key);
+          return rows.get(key);
+        };
+        return { ...rows, get, page: (...query) => rows.page(...query) };
+      },
+      ensureTables: () => store.ensureTables(),
+      withLock: (task) => store.withLock(task),
+      now: () => store.now(),
+      close: async () => undefined,
+    });
+    const { personTokens: elsewhere } = process.service;
+    const readsOf = async (task: () => Promise<unknown>) => {
+      reads.length = 0;
+      await task();
+      return reads.filter((key) => key === one.tokenId).length;
+    };
+    const find = () => elsewhere.findAgain(one.token);
+    assert.equal(await readsOf(find), 1);
+    assert.equal(await readsOf(() => Promise.all(Array.from({ length: 50 }, find))), 0);
+    await tokens.revoke(other.tokenId);
+    assert.equal(await readsOf(find), 1);
+    assert.equal(await readsOf(find), 0);
+    wait(DAY);
+    // A reading of the store's clock counts for a second.
+    await process.service.clock.readNow();
+    await expectError(find(), 'token_invalid');
+    wait(-DAY);
+    await find();
+    await tokens.revoke(one.tokenId);
+    await expectError(find(), 'token_invalid');
+    await process.service.close();
   }));
 
 test('a token needs a valid owner', () =>

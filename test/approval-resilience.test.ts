@@ -386,6 +386,40 @@ for (const kind of ['a resumed call', 'a repeated call that no policy gates any 
   });
 }
 
+test('500: the callback exposes no details, and a warning has them under the id of the answer, without tokens', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const app = await openApprovalProcess(new MemoryStore());
+  try {
+    const { request } = await startCall(createGate(app, compileTestTools(new Bank().tool())), refund());
+    const answer = callbackHandler({
+      approvals: app.service,
+      product: OWNER.product,
+      env: OWNER.env,
+      key: CALLBACK_KEY,
+    });
+    const { token } = await app.service.personTokens.create({ id: 'ann' }, { validForMs: 60_000 });
+    app.service.read = () => Promise.reject(new TypeError(`no such thing: ${token}`));
+    const url = `https://shop.example/approvals/${request.requestId}/respond?token=v1.${'A'.repeat(43)}`;
+    for (const method of ['GET', 'POST']) {
+      const response = await answer(new Request(url, { method }));
+      const text = await response.text();
+      assert.equal(response.status, 500);
+      assert.doesNotMatch(text, /no such thing|svcp_/);
+      const [errorId = 'none'] = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(text) ?? [];
+      await waitUntil(() => warnings.some(({ message }) => message.includes(errorId)), `${method}: ${text}`);
+    }
+    for (const { message, stack } of warnings) {
+      assert.match(message, /no such thing: <token>$/);
+      assert.doesNotMatch(`${message}${stack}`, /svcp_/);
+    }
+  } finally {
+    process.off('warning', onWarning);
+    await app.service.close();
+  }
+});
+
 test('503: the callback reports an unusable store, decides nothing, and exposes no details', async () => {
   const app = await openApprovalProcess(new MemoryStore());
   const { request } = await startCall(createGate(app, compileTestTools(new Bank().tool())), refund());

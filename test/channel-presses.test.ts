@@ -140,9 +140,9 @@ test('an error of a channel is a response without details, and a warning that na
   };
   try {
     for (const [part, expected] of [
-      ['verify', /^The channel ops: a secret detail$/],
+      ['verify', /^The channel ops: internal error [0-9a-f-]{36}: a secret detail$/],
       ['read', /^The channel ops: read threw on a verified request: a secret detail$/],
-      ['show', /^The channel ops: a secret detail$/],
+      ['show', /^The channel ops: internal error [0-9a-f-]{36}: a secret detail$/],
     ] as const) {
       await withPresses({ ...trusting, [part]: fails }, async ({ refund }, press) => {
         const { requestId } = (await refund()).request;
@@ -158,6 +158,34 @@ test('an error of a channel is a response without details, and a warning that na
   } finally {
     process.off('warning', onWarning);
   }
+});
+
+test('presses that nobody has signed are limited for each channel before they are read; those that are signed are not', async () => {
+  let isSigned = true;
+  let verified = 0;
+  const presses: Presses = {
+    ...trusting,
+    verify() {
+      verified += 1;
+      return isSigned;
+    },
+    read: () => undefined,
+  };
+  await withPresses(presses, async (_gate, press) => {
+    const statusesOf = async (times: number) => {
+      const statuses = new Set<number>();
+      for (let count = 0; count < times; count++) statuses.add((await press('/channels/ops', {})).status);
+      return [...statuses];
+    };
+    assert.deepEqual(await statusesOf(700), [200]);
+    isSigned = false;
+    assert.deepEqual(await statusesOf(600), [401]);
+    const before = verified;
+    const limited = await press('/channels/ops', {});
+    assert.deepEqual([limited.status, verified], [429, before]);
+    assert.ok(Number(limited.headers.get('retry-after')) > 0);
+    assert.equal((await press('/channels/on-call.2', {})).status, 401, 'another channel has its own limit');
+  });
 });
 
 test('a channel that cannot be opened fails the handler, and says which it is', async () => {

@@ -10,7 +10,10 @@ import type { GateUnderTest } from './suites/gate-client.ts';
 interface Inbox extends GateUnderTest {
   readonly shop: Project;
   /** Starts the command, for `body` with the link that it prints; then stops it. */
-  opened(body: (link: string) => Promise<void>, env?: Readonly<Record<string, string>>): Promise<void>;
+  opened(
+    body: (link: string, stderr: () => string) => Promise<void>,
+    env?: Readonly<Record<string, string>>,
+  ): Promise<void>;
 }
 
 function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
@@ -23,7 +26,7 @@ function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
         await running.untilStderr('/inbox?link=');
         const [link = ''] = /http:\S+/.exec(running.stderr()) ?? [];
         try {
-          await visit(link);
+          await visit(link, running.stderr);
         } finally {
           running.child.kill('SIGTERM');
         }
@@ -34,7 +37,7 @@ function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
 }
 
 test('one browser gets in by the link, once, and decides as on the command line', ({ opened, refund, svc }) =>
-  opened(async (link) => {
+  opened(async (link, stderr) => {
     const inbox = link.replace(/\?.*/, '');
     const { origin, pathname } = new URL(inbox);
     const { request, outcome } = await refund({ orderId: '7', amount: 5 });
@@ -69,13 +72,15 @@ test('one browser gets in by the link, once, and decides as on the command line'
     const { decidedBy, deciders } = await svc.approvals.get(request.requestId);
     assert.match(decidedBy ?? '', /^command line, /);
     assert.equal(deciders, undefined, 'nobody was verified');
+    assert.match(stderr(), /Nobody verifies who you are.*SVC_TOKEN/);
   }));
 
 test('with SVC_TOKEN, its owner decides', async ({ opened, refund, svc }) => {
   const { token } = await svc.people.createToken({ id: 'ann', groups: [] }, { validForMs: 600_000 });
   const { request, outcome } = await refund({ orderId: '7', amount: 5 });
   await opened(
-    async (link) => {
+    async (link, stderr) => {
+      assert.doesNotMatch(stderr(), /Nobody verifies/);
       const browser = new Browser();
       await browser.open(link);
       assert.match(browser.page.text, /Signed in as ann/);

@@ -201,7 +201,7 @@ test('a script loads what it takes over, and nothing that the page has already',
     for (const part of ['<title>(1) Waiting for a decision', 'data-live="list"', 'data-events=', requestId]) {
       assert.ok(refreshed.includes(part), part);
     }
-    for (const part of ['<script>', '<style>', 'Signed in as']) {
+    for (const part of ['<script>', '<style>', 'Signed in as', 'aria-label="Status"', '<form class="filter"']) {
       assert.deepEqual([whole.includes(part), refreshed.includes(part)], [true, false], part);
     }
   }));

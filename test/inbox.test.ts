@@ -13,6 +13,7 @@ test('a person signs in with a token, sees what waits, reads a request, approves
     const { request, outcome } = await refund({ orderId: '77', amount: 5 });
     const browser = await signedIn('ann@acme.example', 'finance');
     assert.equal(browser.page.status, 200);
+    assert.doesNotMatch([...browser.cookiesOf(ORIGIN)].join(), /svcp_/, 'nobody who copies the cookie has the token');
     assert.match(browser.page.text, /<title>\(1\) Waiting for a decision · shop \(dev\)<\/title>/);
     assert.match(browser.page.text, /Signed in as ann@acme\.example/);
     await browser.follow('refund');
@@ -182,11 +183,19 @@ test('the filter is in the URL; a query that is not known is refused', () =>
       await browser.open(`${INBOX}?${query}`);
       return browser.page.status === 200 ? [...browser.page.text.matchAll(/<li>/g)].length : browser.page.status;
     };
-    for (const query of ['', 'agent=payouts', 'tool=refund', 'text=pays', 'mine=1', 'status=waiting&agent=']) {
+    for (const query of [
+      '',
+      'agent=payouts',
+      'tool=refund',
+      'text=pays',
+      'mine=1',
+      'mine=0',
+      'status=waiting&agent=',
+    ]) {
       assert.equal(await count(query), query === 'text=pays' ? 0 : 1, query);
     }
     for (const query of ['agent=other', 'tool=other', 'status=approved']) assert.equal(await count(query), 0, query);
-    for (const query of ['status=x', 'limit=1', 'agent=a&agent=b', 'cursor=x'])
+    for (const query of ['status=x', 'limit=1', 'agent=a&agent=b', 'cursor=x', 'mine=yes'])
       assert.equal(await count(query), 400, query);
   }));
 

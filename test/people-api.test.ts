@@ -123,13 +123,22 @@ test('a token that is revoked, or whose person leaves the role, ends at once', (
 
 test('without approvals.server there is no API, and the role must exist', async () => {
   await withApi(
-    async ({ call, tokenOf, refund }) => {
+    async ({ fetch, tokenOf, refund, svc }) => {
       const token = await tokenOf('cy', 'finance');
-      const { request } = await refund();
-      for (const path of ['/approvals', '/me', `/approvals/${request.requestId}`])
-        assert.equal((await call('GET', path, { token })).status, 404);
-      const body = { approved: true };
-      assert.equal((await call('POST', `/approvals/${request.requestId}/decision`, { token, body })).status, 404);
+      const { requestId } = (await refund()).request;
+      const decision = { method: 'POST', body: '{"approved":true}', headers: { 'content-type': 'application/json' } };
+      for (const [path, init] of [
+        ['/approvals', {}],
+        ['/me', {}],
+        [`/approvals/${requestId}`, {}],
+        [`/approvals/${requestId}/decision`, decision],
+      ] as const) {
+        const response = await fetch(path, { token, ...init });
+        const { error, message } = (await response.json()) as { error: string; message: string };
+        assert.deepEqual([response.status, error], [404, 'route_unknown']);
+        assert.match(message, /approvals\.server is not in the configuration/);
+      }
+      assert.equal((await svc.approvals.get(requestId)).status, 'waiting');
     },
     { roles: SERVER.roles! },
   );
@@ -236,7 +245,9 @@ test('only JSON, only the method of the route, only ids, no unknown field, no fi
     await refused([405, 'method_not_allowed'], 'GET', `${at}/reveal`);
     await refused([404, 'approval_unknown'], 'GET', '/approvals/apr_1');
     await refused([404, 'approval_unknown'], 'GET', '/approvals/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11');
-    await refused([404, 'approval_unknown'], 'POST', '/me/decision', { body: { approved: true } });
+    await refused([404, 'route_unknown'], 'POST', '/me/decision', { body: { approved: true } });
+    for (const path of ['', '/', '/approval', '/approvals/a/b/c', '/../v1/x'])
+      await refused([404, 'route_unknown'], 'GET', path);
     await refused([404, 'approval_unknown'], 'POST', '/approvals/apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11/reveal', {
       body: {},
     });

@@ -17,7 +17,7 @@ const MAX_MISSED = 1_000;
 const READS_AT_ONCE = 16;
 const DECIDED = ['approved', 'rejected', 'cancelled'] as const;
 
-type Listener = (numbered: NumberedChange) => void;
+type Listener = (numbered: NumberedChange) => unknown;
 
 export interface ChangeSubscription {
   /** What happened after the id that was passed; undefined if that is not known: list the requests. */
@@ -47,7 +47,8 @@ interface Running {
  */
 export class ApprovalWatcher {
   readonly #service: ApprovalService;
-  readonly #listeners = new Set<Listener>();
+  /** How many times each was subscribed. */
+  readonly #listeners = new Map<Listener, number>();
   /** Those who wait for the first search, too. */
   #users = 0;
   #running: Running | undefined;
@@ -67,7 +68,7 @@ export class ApprovalWatcher {
   }
 
   /**
-   * Calls `listener` with every change from now on, or from the one after `lastId`. Waits for the first search, so that
+   * Calls `listener` once with every change from now on, or from the one after `lastId`, however often it is subscribed. Waits for the first search, so that
    * what changes after a later list is a change. Throws store errors.
    */
   async subscribe(listener: Listener, lastId?: string): Promise<ChangeSubscription> {
@@ -80,14 +81,18 @@ export class ApprovalWatcher {
       throw error;
     }
     const missed = lastId === undefined ? undefined : this.#log.since(lastId);
-    // Of its own, so that one listener can subscribe twice.
-    const entry: Listener = (numbered) => listener(numbered);
-    this.#listeners.add(entry);
+    this.#listeners.set(listener, (this.#listeners.get(listener) ?? 0) + 1);
+    let isSubscribed = true;
     return {
       missed,
       lastId: this.#log.lastId,
       unsubscribe: () => {
-        if (this.#listeners.delete(entry)) this.#release();
+        if (!isSubscribed) return;
+        isSubscribed = false;
+        const left = (this.#listeners.get(listener) ?? 1) - 1;
+        if (left === 0) this.#listeners.delete(listener);
+        else this.#listeners.set(listener, left);
+        this.#release();
       },
     };
   }
@@ -243,7 +248,7 @@ export class ApprovalWatcher {
 
   #report(type: ChangeType, row: ApprovalRow): void {
     const numbered = this.#log.add(changeOf(type, row));
-    for (const listener of this.#listeners) listener(numbered);
+    for (const listener of this.#listeners.keys()) listener(numbered);
   }
 }
 

@@ -7,6 +7,7 @@ import { createPrincipal, type Principal, principalProblems, type SignalPrincipa
 import { revokeRow } from './revoke-row.ts';
 import { isListed } from './rule.ts';
 import type { PersonTokenRow } from './schema.ts';
+import { SharedRead } from './shared-read.ts';
 import type { StoreClock } from './store-clock.ts';
 import { tokensEqual } from './token.ts';
 
@@ -28,6 +29,13 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** The key of the row that says who approves plans of migrations. No token has this id. */
 const APPROVERS = 'plan-approvers';
+/** The key of the row that changes whenever a token was revoked. No token has this id. */
+const REVOCATION = 'last-revocation';
+/** Verifications of a process share a read of that row in this time. */
+const REVOCATION_READ_MS = 20;
+/** How long `findAgain` trusts it: what is written to the table by other means does not change it. */
+const MAX_FOUND_MS = 10_000;
+const MAX_FOUND = 10_000;
 
 /** Ten years. */
 const MAX_VALID_MS = 315_576_000_000;
@@ -53,6 +61,13 @@ export interface PersonToken {
   readonly revokedAt?: string;
 }
 
+/** The owner of a valid token. */
+interface FoundToken {
+  readonly principal: Principal;
+  readonly tokenId: string;
+  readonly expiresAt: Date;
+}
+
 /** Whether a text claims to be a token, by its prefix: then it must be a valid one. */
 export const isPersonToken = (text: string): boolean => text.startsWith(PREFIX);
 
@@ -60,10 +75,17 @@ export const isPersonToken = (text: string): boolean => text.startsWith(PREFIX);
 export class PersonTokens {
   readonly #rows: RecordStore<PersonTokenRow>;
   readonly #clock: StoreClock;
+  readonly #lastRevocation: SharedRead<string | undefined>;
+  /** By the hash of the token, oldest first. */
+  readonly #found = new Map<
+    string,
+    { readonly token: FoundToken; readonly revocation: string | undefined; readonly until: number }
+  >();
 
   constructor(rows: RecordStore<PersonTokenRow>, clock: StoreClock) {
     this.#rows = rows;
     this.#clock = clock;
+    this.#lastRevocation = new SharedRead(async () => (await rows.get(REVOCATION))?.record.hash, REVOCATION_READ_MS);
   }
 
   /**
@@ -147,9 +169,7 @@ export class PersonTokens {
   }
 
   /** As `verify`, with the id of the token and its end. */
-  async find(
-    token: string,
-  ): Promise<{ readonly principal: Principal; readonly tokenId: string; readonly expiresAt: Date }> {
+  async find(token: string): Promise<FoundToken> {
     const row = hasFormat(token) ? (await this.#rows.get(tokenIdOf(token)))?.record : undefined;
     if (!row || !tokensEqual(row.hash, hashOf(token))) throw invalidToken('It is not a token of this store.');
     if (row.state === 'revoked')
@@ -161,6 +181,26 @@ export class PersonTokens {
     const { principal: id, groups } = row.body;
     const { tokenId, expiresAt } = row;
     return { principal: createPrincipal({ id, groups }, 'token'), tokenId, expiresAt };
+  }
+
+  /**
+   * As `find`, for pages that are loaded again and again: without a read of its own while no token was revoked since the last
+   * one. A token that was revoked before the call is never found.
+   */
+  async findAgain(token: string): Promise<FoundToken> {
+    const hash = hashOf(token);
+    const known = this.#found.get(hash);
+    if (known && performance.now() < known.until && (await this.#lastRevocation.read()) === known.revocation) {
+      if ((await this.#clock.now()) < known.token.expiresAt.getTime()) return known.token;
+    }
+    this.#found.delete(hash);
+    // Of a read before that of the token: a later revocation changes it.
+    const revocation = this.#lastRevocation.latest;
+    const found = await this.find(token);
+    const [oldest] = this.#found.keys();
+    if (this.#found.size >= MAX_FOUND && oldest !== undefined) this.#found.delete(oldest);
+    this.#found.set(hash, { token: found, revocation, until: performance.now() + MAX_FOUND_MS });
+    return found;
   }
 
   /** Every token, by its id; those that were revoked or have expired too. */
@@ -175,11 +215,30 @@ export class PersonTokens {
   /** Revokes a token, also one that has expired. Revoking it again changes nothing. Throws `token_unknown`. */
   async revoke(tokenId: string): Promise<PersonToken> {
     const revoked = /^[0-9A-Za-z]+$/.test(tokenId) ? await revokeRow(this.#rows, this.#clock, tokenId) : undefined;
-    if (revoked) return toPersonToken(revoked);
+    if (revoked) {
+      await this.#noteRevocation();
+      return toPersonToken(revoked);
+    }
     throw new SvcError('token_unknown', 'No token has this id.', {
       state: 'Nothing was revoked.',
       next: ['svc people token list    lists the tokens'],
     });
+  }
+
+  async #noteRevocation(): Promise<void> {
+    const found = await this.#rows.get(REVOCATION);
+    const now = new Date(await this.#clock.readNow());
+    const row: PersonTokenRow = {
+      tokenId: REVOCATION,
+      state: 'revocation',
+      hash: randomUUID(),
+      createdAt: now,
+      expiresAt: now,
+      body: { principal: '', groups: [] },
+    };
+    // If another revocation is first, the row has changed since the token of this one was written.
+    if (found) await this.#rows.replace(REVOCATION, found.version, row);
+    else await this.#rows.insert(row);
   }
 }
 

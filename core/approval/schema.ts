@@ -313,7 +313,7 @@ export const waiters: RecordDefinition<WaiterRow> = {
 /** The token of a person. A hash of it is stored, never the token. */
 export interface PersonTokenRow {
   readonly tokenId: string;
-  readonly state: 'active' | 'revoked' | 'approvers';
+  readonly state: 'active' | 'revoked' | 'approvers' | 'revocation';
   /** SHA-256 of the token, base64url. */
   readonly hash: string;
   readonly createdAt: Date;

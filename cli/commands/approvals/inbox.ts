@@ -10,6 +10,8 @@ import { openBrowser } from '../../people/open-browser.ts';
 import { canPrompt } from '../../prompt.ts';
 
 const HOST = '127.0.0.1';
+const UNVERIFIED =
+  'Nobody verifies who you are, so most rules do not count your decisions: set SVC_TOKEN to a token of svc people token create.';
 
 export default class ApprovalsInbox extends ApprovalsCommand {
   static override paths = [['approvals', 'inbox']];
@@ -47,6 +49,7 @@ export default class ApprovalsInbox extends ApprovalsCommand {
       });
       handler = inbox.handler;
       this.note(`The inbox is at ${inbox.url}`);
+      if (currentPerson().token === undefined) this.note(UNVERIFIED);
       if (this.json) this.jsonLine({ event: 'listening', url: inbox.url });
       if (!this.printsLink && canPrompt(this)) {
         await openBrowser(inbox.url).catch(() =>

@@ -13,9 +13,11 @@ export class PageCookies {
   readonly #attributes: string;
   readonly #prefix: string;
 
-  /** `scope` distinguishes applications on one host. `path`: browsers send the cookies below it only. */
-  constructor(base: string, scope: string, path = '/') {
+  /** `scope` distinguishes applications on one host. */
+  constructor(base: string, scope: string) {
     const isSecure = base.startsWith('https:');
+    // Browsers accept the prefix below with this path only.
+    const path = isSecure ? '/' : new URL(base).pathname;
     this.#attributes = `; Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
     // With this prefix browsers accept the cookie from this host only, and only over TLS.
     this.#prefix = `${isSecure ? '__Host-' : ''}svc-${scope}-`;
@@ -57,21 +59,22 @@ export class PageCookies {
   }
 }
 
-/** Encrypts and authenticates a text for whom has the key of 32 bytes. */
-export function seal(key: Buffer, text: string): string {
+/** Encrypts and authenticates a text for whom has the key of 32 bytes, for one purpose. */
+export function seal(key: Buffer, purpose: string, text: string): string {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv(CIPHER, key, iv);
+  const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(purpose));
   const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
 }
 
-/** The text that was sealed with the key; undefined for anything else. */
-export function unseal(key: Buffer, sealed: string): string | undefined {
+/** The text that was sealed with the key for the purpose; undefined for anything else. */
+export function unseal(key: Buffer, purpose: string, sealed: string): string | undefined {
   const bytes = Buffer.from(sealed, 'base64url');
   const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES)];
   if (tag.length < TAG_BYTES) return undefined;
   try {
-    const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES }).setAuthTag(tag);
+    const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES });
+    decipher.setAAD(Buffer.from(purpose)).setAuthTag(tag);
     const text = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES));
     return Buffer.concat([text, decipher.final()]).toString();
   } catch {

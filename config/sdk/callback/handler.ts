@@ -28,7 +28,7 @@ import {
   messagePage,
   summaryPage,
 } from './page.ts';
-import { isPeopleRoute, type PeopleApi, peopleApi } from './people-api.ts';
+import { isApiUrl, isPeopleRoute, type PeopleApi, peopleApi, unknownRoute } from './people-api.ts';
 import { openPresses, pressedChannel, pressesHandler } from './presses.ts';
 import { type HttpError, htmlResponse, jsonResponse } from './response.ts';
 import { SignIn } from './sign-in.ts';
@@ -125,6 +125,11 @@ export function callbackHandler(
     fail: jsonError,
   });
   if (inbox) routes.push({ ...rest, matches: isInboxRoute, answer: inbox });
+  routes.push({
+    matches: (request) => isApiUrl(request) && !PATH.test(new URL(request.url).pathname),
+    answer: unknownRoute(api !== undefined),
+    fail: jsonError,
+  });
   return async (request) => {
     const { answer, fail } = routes.find(({ matches }) => matches(request)) ?? rest;
     return answer(request).catch((error: unknown) => fail(request, error));

@@ -25,6 +25,12 @@ export class RateLimit {
     window.count += calls;
     return window.count - calls < this.#maxPerMinute ? 0 : Math.ceil((window.since + WINDOW_MS - now) / 1000);
   }
+
+  /** A call that was counted is one that is not limited. */
+  giveBack(key: string): void {
+    const window = this.#windows.get(key);
+    if (window && window.count > 0) window.count -= 1;
+  }
 }
 
 export const MAX_BODY_BYTES = 64 * 1024;

@@ -15,7 +15,7 @@ import { openApi } from './api/openapi.ts';
 import { listQuery } from './api/query.ts';
 import { assertEmpty, assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
 import { NOT_FOUND, notAllowed, refuseQuery, UNAUTHORIZED, UNKNOWN_EXECUTION } from './http-errors.ts';
-import { jsonResponse } from './response.ts';
+import { type HttpError, jsonResponse } from './response.ts';
 
 /*
  * For the people of the role of `approvals.server`, with a token that proves who they are: the routes of
@@ -54,6 +54,26 @@ interface Call extends Caller {
 }
 
 type Answer = (call: Call) => Promise<Response>;
+
+const API = /\/api\/v1(?:\/|$)/;
+const UNKNOWN_ROUTE: HttpError = {
+  status: 404,
+  error: 'route_unknown',
+  message: 'The API has no such route. GET /api/v1/openapi.json lists them.',
+};
+const NO_API: HttpError = {
+  status: 404,
+  error: 'route_unknown',
+  message: 'There is no API here: approvals.server is not in the configuration of this server.',
+};
+
+/** Whether the URL is below that of the API. */
+export const isApiUrl = ({ url }: Request): boolean => API.test(new URL(url).pathname);
+
+/** Answers what no route matches. */
+export const unknownRoute = (hasApi: boolean) => async (): Promise<never> => {
+  throw hasApi ? UNKNOWN_ROUTE : NO_API;
+};
 
 /** Whether the URL is one of the API, and not that of a single request with its own token. */
 export const isPeopleRoute = ({ url }: Request): boolean => PATH.test(new URL(url).pathname);

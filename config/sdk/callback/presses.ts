@@ -2,11 +2,11 @@ import { isRetryable } from '../../../core/approval/backend.ts';
 import { decide } from '../../../core/approval/decide.ts';
 import { type Presses, pressHandler } from '../../../core/approval/presses.ts';
 import type { ApprovalService } from '../../../core/approval/service.ts';
-import { errorMessage } from '../../../core/errors.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { approvalDetails } from '../approval-details.ts';
-import { notAllowed } from './http-errors.ts';
-import type { HttpError } from './response.ts';
+import { notAllowed, throttle } from './http-errors.ts';
+import { RateLimit } from './limits.ts';
+import { type HttpError, internalError } from './response.ts';
 import { withoutSlash } from './token.ts';
 
 /*
@@ -16,6 +16,11 @@ import { withoutSlash } from './token.ts';
  */
 
 const PATH = /\/channels\/([^/]+)\/?$/;
+
+/** Of each channel, per minute: how many that its service may not have sent are read. */
+const MAX_UNVERIFIED = 600;
+/** What was not verified: it is too large, too slow or not signed. */
+const UNVERIFIED = [401, 408, 413];
 
 const NO_PRESSES: HttpError = {
   status: 404,
@@ -58,13 +63,16 @@ function handlerOf(approvals: ApprovalService, name: string, presses: Presses) {
       decide(approvals, { signal: button, payload: { requestId } }, { actor, from }),
     get: (requestId) => approvalDetails(approvals, requestId),
   });
+  const unverified = new RateLimit(MAX_UNVERIFIED);
   return async (request: Request) => {
+    // Before the body is read, which may take long.
+    throttle(unverified, name);
     try {
-      return await handle(request);
+      const response = await handle(request);
+      if (!UNVERIFIED.includes(response.status)) unverified.giveBack(name);
+      return response;
     } catch (error) {
-      // The response is a 500 without details.
-      if (!isRetryable(error)) process.emitWarning(`The channel ${name}: ${errorMessage(error)}`, 'SvcWarning');
-      throw error;
+      throw isRetryable(error) ? error : internalError(error, `The channel ${name}`);
     }
   };
 }

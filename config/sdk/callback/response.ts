@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { isRetryable } from '../../../core/approval/backend.ts';
 import { type DecisionRefusal, isDecisionRefusal } from '../../../core/approval/decide.ts';
-import { describeError, type SvcError } from '../../../core/errors.ts';
+import { describeError, errorMessage, type SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
 
 /** An error response of the callback; `details` are merged into the JSON body. */
@@ -34,11 +35,25 @@ const UNAVAILABLE: HttpError = {
   message: `${NOT_AVAILABLE} The request may not have been decided.`,
   headers: { 'retry-after': '5' },
 };
-const INTERNAL: HttpError = {
-  status: 500,
-  error: 'internal',
-  message: 'An internal error occurred. The request may not have been decided.',
-};
+/** Of a token of a person, and of a JSON Web Token. */
+const TOKEN = /\b(?:svcp_|ey[JK][\w-]+\.)[\w.-]+/g;
+
+/** A 500 without details: those are in a warning of this process, found by its id. */
+export function internalError(error: unknown, where = 'The callback'): HttpError {
+  const errorId = randomUUID();
+  const logged = (text: string) => text.replaceAll(TOKEN, '<token>');
+  const detail = error instanceof Error ? logged(error.stack ?? '') : '';
+  process.emitWarning(logged(`${where}: internal error ${errorId}: ${errorMessage(error)}`), {
+    type: 'SvcWarning',
+    detail,
+  });
+  return {
+    status: 500,
+    error: 'internal',
+    message: `An internal error occurred. The request may not have been decided. The server has logged the error as ${errorId}.`,
+    details: { errorId },
+  };
+}
 
 /** Exposes only decision errors; everything else becomes a 503 or a 500 without details. */
 export function httpErrorOf(error: unknown): HttpError {
@@ -50,7 +65,7 @@ export function httpErrorOf(error: unknown): HttpError {
       details: publicDetails(error),
     };
   }
-  return isRetryable(error) ? UNAVAILABLE : INTERNAL;
+  return isRetryable(error) ? UNAVAILABLE : internalError(error);
 }
 
 /** The existing decision, or the invalid parameters with reasons. */

@@ -12,9 +12,9 @@ import { type HttpError, htmlResponse, redirectResponse } from './response.ts';
 
 /*
  * A person signs in on a page: at the provider of `approvals.oidc` (authorization code with PKCE), or with a token of their
- * own. Two cookies: `sign-in`, sealed, has what the provider's answer is compared with and the page to return to; `session`
- * is the ID token or the token, which is verified with every request. A form decides as the person whom its page has shown,
- * or not at all.
+ * own. Two cookies, both sealed with a key of this server: `sign-in` has what the provider's answer is compared with and the
+ * page to return to; `session` has the ID token or the token, which is verified with every request, and when the session ends.
+ * A form decides as the person whom its page has shown, or not at all.
  */
 
 const RETURN_PATH = '/approvals/signed-in';
@@ -22,7 +22,7 @@ const RETURN_PATH = '/approvals/signed-in';
 const SIGN_IN_MS = 600_000;
 const PENDING = 'sign-in';
 const SESSION = 'session';
-/** After that a person enters their token again. */
+/** After that a person enters their token again, or signs in at the provider. */
 export const SESSION_SECONDS = 12 * 3_600;
 
 const NOT_BEGUN: HttpError = {
@@ -34,6 +34,12 @@ const NOT_BEGUN: HttpError = {
 interface Pending extends PendingSignIn {
   /** The path of the page below `approvals.callbackBase`, with its query. */
   readonly place: string;
+  readonly until: number;
+}
+
+/** A session. */
+interface Kept {
+  readonly token: string;
   readonly until: number;
 }
 
@@ -88,7 +94,7 @@ export class SignIn {
     const { url, pending } = await (await this.#oidc.provider()).begin(this.#redirectUri);
     const cookieFor = (kept: string) => {
       const begun: Pending = { ...pending, place: kept, until: Date.now() + SIGN_IN_MS };
-      return this.#cookies.set(PENDING, seal(this.#key, JSON.stringify(begun)), SIGN_IN_MS / 1_000);
+      return this.#cookies.set(PENDING, seal(this.#key, PENDING, JSON.stringify(begun)), SIGN_IN_MS / 1_000);
     };
     // A filter may be longer than a cookie.
     return redirectResponse(url, cookieFor(place) ?? cookieFor(place.replace(/\?.*/s, '')));
@@ -96,7 +102,7 @@ export class SignIn {
 
   /** Begins the session, and sends the browser back to the page. `throttle` throws for too many attempts. */
   async complete(request: Request, throttle: (pending: Pick<Pending, 'place' | 'state'>) => void): Promise<Response> {
-    const pending = this.#pendingOf(request);
+    const pending = this.#kept<Pending>(request, PENDING);
     if (!pending || !this.#oidc) throw NOT_BEGUN;
     const { place } = pending;
     throttle(pending);
@@ -105,7 +111,7 @@ export class SignIn {
       const answer = `${this.#redirectUri}${new URL(request.url).search}`;
       const { idToken, expiresAt } = await (await this.#oidc.provider()).finish(answer, pending);
       await this.#oidc.verify(idToken);
-      const session = this.#cookies.set(SESSION, idToken, (expiresAt.getTime() - Date.now()) / 1_000);
+      const session = this.#sessionCookies(idToken, (expiresAt.getTime() - Date.now()) / 1_000);
       if (session) return redirectResponse(this.urlOf(place), [...removed, ...session]);
       return this.#ask(place, 'Your token is larger than a browser keeps: it has too many groups.', removed);
     } catch (error) {
@@ -116,7 +122,7 @@ export class SignIn {
 
   /** Begins a session with a token that was found to be valid. */
   start(token: string, place: string): Response {
-    const session = this.#cookies.set(SESSION, token, SESSION_SECONDS);
+    const session = this.#sessionCookies(token, SESSION_SECONDS);
     if (!session) throw invalidDecision('The token is too long.');
     return redirectResponse(this.urlOf(place), session);
   }
@@ -159,9 +165,22 @@ export class SignIn {
     };
   }
 
-  /** The token of a browser that is signed in, valid or not. */
+  /** The token of a browser that was signed in, valid or not: that of a session which has ended is empty. */
   tokenOf(request: Request): string | undefined {
-    return this.#cookies.read(request, SESSION);
+    if (this.#cookies.read(request, SESSION) === undefined) return undefined;
+    return this.#kept<Kept>(request, SESSION)?.token ?? '';
+  }
+
+  #sessionCookies(token: string, seconds: number): string[] | undefined {
+    const kept: Kept = { token, until: Date.now() + seconds * 1_000 };
+    return this.#cookies.set(SESSION, seal(this.#key, SESSION, JSON.stringify(kept)), seconds);
+  }
+
+  /** What a cookie of this server has; undefined without it, or if it has ended. */
+  #kept<T extends { readonly until: number }>(request: Request, name: string): T | undefined {
+    const text = unseal(this.#key, name, this.#cookies.read(request, name) ?? '');
+    const kept = text === undefined ? undefined : (JSON.parse(text) as T);
+    return kept && kept.until > Date.now() ? kept : undefined;
   }
 
   /** The session of a browser. Throws `connection_failed`. */
@@ -174,12 +193,6 @@ export class SignIn {
       if (isSvcError(error) && error.code === 'token_invalid') return 'ended';
       throw error;
     }
-  }
-
-  #pendingOf(request: Request): Pending | undefined {
-    const text = unseal(this.#key, this.#cookies.read(request, PENDING) ?? '');
-    const pending = text === undefined ? undefined : (JSON.parse(text) as Pending);
-    return pending && pending.until > Date.now() ? pending : undefined;
   }
 
   #ask(place: string, message: string, cookies: readonly string[], person?: string): Response {

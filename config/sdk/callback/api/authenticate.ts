@@ -45,7 +45,7 @@ export class Callers {
     const hash = createHash('sha256').update(token).digest('base64url');
     if (!this.#known.has(hash)) throttle(this.#invalid, '', 'only look');
     try {
-      const found = await this.#ownerOf(token);
+      const found = await this.#ownerOf(token, method === 'POST' ? 'find' : 'findAgain');
       if (this.#known.size >= MAX_KNOWN) this.#known.clear();
       this.#known.add(hash);
       throttle(this.#perPerson, `${method === 'POST' ? 'POST' : 'GET'} ${found.principal.id}`);
@@ -62,13 +62,12 @@ export class Callers {
 
   /** Whether a token that was valid still is, and its owner still of the role. */
   async isAllowed(token: string): Promise<boolean> {
-    return isListed(this.#members, (await this.#ownerOf(token)).principal);
+    return isListed(this.#members, (await this.#ownerOf(token, 'findAgain')).principal);
   }
 
-  async #ownerOf(token: string): Promise<Caller> {
-    const { personTokens } = this.#approvals;
+  async #ownerOf(token: string, find: 'find' | 'findAgain'): Promise<Caller> {
     return isPersonToken(token)
-      ? await personTokens.find(token)
+      ? await this.#approvals.personTokens[find](token)
       : { principal: await this.#approvals.verifyToken(token) };
   }
 }

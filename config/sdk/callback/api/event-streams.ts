@@ -55,7 +55,7 @@ interface StreamVisitor {
 /** What is written to a stream. */
 interface Writer {
   begin(subscription: ChangeSubscription): void;
-  onChange(numbered: NumberedChange): void;
+  onChange(numbered: NumberedChange): unknown;
 }
 
 /** Server-sent events of the changes of requests. */
@@ -64,6 +64,7 @@ export class EventStreams {
   /** How many each person has open. */
   readonly #open = new Map<string, number>();
   #total = 0;
+  readonly #lists = new ListSignals();
 
   constructor(source: Source) {
     this.#source = source;
@@ -83,24 +84,18 @@ export class EventStreams {
 
   /** As `open`, for a page: it only says that a request has changed; without an id, that some have, once a second. */
   openPage(request: Request, visitor: StreamVisitor, requestId?: string): Promise<Response> {
-    const isShown = ({ change }: NumberedChange) => requestId === undefined || change.requestId === requestId;
-    return this.#start(request, visitor, (stream) => {
-      let last = '';
-      const signal = () => stream.write(`id: ${last}\nevent: changed\ndata: {}\n\n`);
-      const throttled = requestId === undefined ? atMostEvery(SIGNAL_MS, signal) : { call: signal, stop() {} };
-      stream.onEnd(throttled.stop);
-      return {
-        begin({ missed, lastId }) {
-          last = lastId;
-          if (!missed || missed.some(isShown)) throttled.call();
-        },
-        onChange(numbered) {
-          if (!isShown(numbered)) return;
-          last = numbered.id;
-          throttled.call();
-        },
-      };
-    });
+    const signal = (stream: EventStream, id: string) => stream.write(`id: ${id}\nevent: changed\ndata: {}\n\n`);
+    const isShown = ({ change }: NumberedChange) => change.requestId === requestId;
+    return this.#start(request, visitor, (stream) =>
+      requestId === undefined
+        ? this.#lists.open(stream, (id) => signal(stream, id))
+        : {
+            begin({ missed, lastId }) {
+              if (!missed || missed.some(isShown)) signal(stream, lastId);
+            },
+            onChange: (numbered) => isShown(numbered) && signal(stream, numbered.id),
+          },
+    );
   }
 
   async #start(
@@ -165,21 +160,41 @@ function keepAlive(stream: EventStream, isAllowed: () => Promise<boolean>): void
   stream.onEnd(() => clearInterval(timer));
 }
 
-/** Acts at the first call, and then at most once in `ms`, after the last call too. */
-function atMostEvery(ms: number, act: () => void): { call(): void; stop(): void } {
-  let timer: NodeJS.Timeout | undefined;
-  let isAgain = false;
-  const call = () => {
-    isAgain = timer !== undefined;
-    if (isAgain) return;
-    act();
-    timer = setTimeout(() => {
-      timer = undefined;
-      if (isAgain) call();
-    }, ms);
-    timer.unref();
+/** Signals to the pages of lists: at the first change, and then at most once in `SIGNAL_MS`, after the last change too. */
+class ListSignals {
+  /** Of the last change. */
+  #lastId = '';
+  /** What signals to those that wait for the next change. */
+  readonly #idle = new Set<() => void>();
+
+  /** One function for all pages: the watcher calls it once for a change. */
+  readonly #onChange = ({ id }: NumberedChange): void => {
+    this.#lastId = id;
+    for (const signal of this.#idle) signal();
   };
-  return { call, stop: () => clearTimeout(timer) };
+
+  open(stream: EventStream, write: (id: string) => void): Writer {
+    let timer: NodeJS.Timeout | undefined;
+    const signal = () => {
+      const id = this.#lastId;
+      this.#idle.delete(signal);
+      write(id);
+      timer = setTimeout(() => (id === this.#lastId ? this.#idle.add(signal) : signal()), SIGNAL_MS);
+      timer.unref();
+    };
+    stream.onEnd(() => {
+      clearTimeout(timer);
+      this.#idle.delete(signal);
+    });
+    return {
+      begin: ({ missed, lastId }) => {
+        this.#lastId = lastId;
+        if (!missed || missed.length > 0) signal();
+        else this.#idle.add(signal);
+      },
+      onChange: this.#onChange,
+    };
+  }
 }
 
 function eventText({ id, change }: NumberedChange): string {

@@ -240,5 +240,6 @@ export const error = open(
       list({ anyOf: [parameterProblem, text] }),
       'with `approval_parameters_invalid` of parameters, and with `decision_invalid` as texts',
     ),
+    errorId: about(text, 'with `internal`: the server has logged the error with this id'),
   },
 );

@@ -90,7 +90,7 @@ async function events(
 
 /** Everybody sees the same list, unless it is of what a person may decide. */
 function listKey(query: URLSearchParams, { principal }: Visitor): string {
-  return query.has('mine') ? `${query} ${JSON.stringify(principal)}` : `${query}`;
+  return query.get('mine') === '1' ? `${query} ${JSON.stringify(principal)}` : `${query}`;
 }
 
 /** The fields of a form of the inbox itself. Throws an `HttpError`. */
@@ -147,6 +147,8 @@ function filterOf(query: URLSearchParams): ListFilter {
   const given = query.get('status') ?? 'waiting';
   const status = APPROVAL_STATUSES.find((one) => one === given);
   if (!status) throw invalidQuery(`The status is not one of ${APPROVAL_STATUSES.join(', ')}.`);
+  const mine = query.get('mine') ?? '';
+  if (!['', '0', '1'].includes(mine)) throw invalidQuery('The field "mine" of the filter is not 0 or 1.');
   const textOf = (name: string) => query.get(name)?.trim() ?? '';
-  return { status, agent: textOf('agent'), tool: textOf('tool'), text: textOf('text'), mine: query.has('mine') };
+  return { status, agent: textOf('agent'), tool: textOf('tool'), text: textOf('text'), mine: mine === '1' };
 }

@@ -22,7 +22,10 @@ export interface ListFilter {
 export interface ShownList {
   readonly heading: string;
   readonly windowTitle: string;
-  readonly body: Html;
+  /** What an open page keeps. */
+  readonly filter: Html;
+  /** What it takes over. */
+  readonly list: Html;
 }
 
 interface ListContext extends Omit<InboxFrame, 'visitor'> {
@@ -44,8 +47,8 @@ export function showList(context: ListContext): ShownList {
   return {
     heading,
     windowTitle: `(${waiting}) ${heading} · ${displayText(product)} (${displayText(env)})`,
-    body: html`${statusLinks(context)}${filterForm(context)}
-${liveState(context)}
+    filter: html`${statusLinks(context)}${filterForm(context)}`,
+    list: html`${liveState(context)}
 <div data-live="list">
 ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${records.map((record) => item(context, record))}</ol>`}
 <nav class="buttons" aria-label="Pages">${!isFirst && html`<a href="${listUrl(context)}" class="button">First page</a>`}${cursor !== undefined && html`<a href="${listUrl(context, cursor)}" class="button">Next page</a>`}</nav>
@@ -54,13 +57,18 @@ ${records.length === 0 ? emptyNotice(context) : html`<ol class="requests">${reco
 }
 
 /** The page of a list, for one visitor. */
-export function listPage(frame: InboxFrame, { heading, windowTitle, body }: ShownList): string {
-  return page(heading, html`${body}${LIVE_SCRIPT}`, { bar: inboxBar(frame), isWide: true, windowTitle });
+export function listPage(frame: InboxFrame, { heading, windowTitle, filter, list }: ShownList): string {
+  return page(
+    heading,
+    html`${filter}
+${list}${LIVE_SCRIPT}`,
+    { bar: inboxBar(frame), isWide: true, windowTitle },
+  );
 }
 
 /** What a script takes over into the page that is open. */
-export function refreshedList({ windowTitle, body }: ShownList): string {
-  return html`<!doctype html><title>${windowTitle}</title>${body}`.markup;
+export function refreshedList({ windowTitle, list }: ShownList): string {
+  return html`<!doctype html><title>${windowTitle}</title>${list}`.markup;
 }
 
 const HEADINGS = { waiting: 'Waiting', approved: 'Approved', rejected: 'Rejected', cancelled: 'Cancelled' } as const;

@@ -39,7 +39,7 @@ export async function openLocalInbox(
   // Browsers send cookies to every port of a host: to those of this path only here.
   const path = `/${randomSecret()}`;
   const base = `${origin}${path}`;
-  const cookies = new PageCookies(base, new URL(base).port, path);
+  const cookies = new PageCookies(base, new URL(base).port);
   const session = randomSecret();
   let link: string | undefined = randomSecret();
   const url = `${base}/inbox?link=${link}`;
