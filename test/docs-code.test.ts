@@ -52,7 +52,7 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
   'frameworks.test.ts': ({ page, language }) =>
-    /use-(the-ai-sdk|openai-agents|langchain)\.md$/.test(page) && language === 'ts',
+    /use-(the-ai-sdk|openai-agents|langchain|genkit|mastra|claude-agent)\.md$/.test(page) && language === 'ts',
   'http-api-docs.test.ts': ({ page, language }) => page === 'docs/reference/http-api.md' && language === 'sh',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
   'schema-diff.test.ts': ({ page, language }) => page === 'docs/reference/commands.md' && language === 'sh',
@@ -73,7 +73,8 @@ export declare function openSession(url: string, options: { timeZone: string; ti
   run(text: string): Promise<{ rows: Result['rows']; affected: number }>;
   end(): Promise<void>;
 }>;`,
-  'model.ts': "export declare const model: import('ai').LanguageModel;",
+  'model.ts':
+    "export declare const model: import('ai').LanguageModel;\nimport { genkit } from 'genkit';\nexport declare const ai: ReturnType<typeof genkit>;",
   'client.ts':
     "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
 };
@@ -85,7 +86,12 @@ const NEIGHBOURS: DocsStubs = {
 };
 
 /** Packages that are not installed here; test/frameworks.test.ts runs the frameworks. */
-const LMDB = `declare module '@openai/agents';
+const UNTYPED = `declare module '@anthropic-ai/claude-agent-sdk';
+declare module '@mastra/core/agent';
+declare module '@mastra/core/tools';
+declare module '@openai/agents';
+declare module 'genkit';
+declare module 'genkit/tool';
 declare module 'langchain';
 declare module 'lmdb' {
   export function open<V, K>(options: object): {
@@ -114,7 +120,7 @@ function project(): string {
   const path = folder({
     'tsconfig.json': { compilerOptions: { ...options, declaration: false }, include: ['**/*.ts', '**/*.js'] },
     'prelude.ts': PRELUDE,
-    'lmdb.d.ts': LMDB,
+    'untyped.d.ts': UNTYPED,
     'package.json': { type: 'module' },
     ...Object.fromEntries(files),
   });
@@ -137,7 +143,7 @@ test('a page names the installation of every package that its code imports', () 
     .filter(({ language }) => COMPILED.includes(language))
     .flatMap((block) =>
       [...block.text.matchAll(/ from '([^.'][^']*)'/g)]
-        .map(([, name = '']) => name)
+        .map(([, name = '']) => name.replace(/^((?:@[^/]+\/)?[^/]+).*$/, '$1'))
         .filter((name) => !/^(node:|@svc\/sdk($|\/)|svc-example-)/.test(name))
         .filter((name) => !new RegExp(`npm install[^\`\n]*[ /]${name}\\b`).test(readPage(block.page)))
         .map((name) => `${at(block)} ${name}`),

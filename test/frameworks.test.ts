@@ -31,6 +31,8 @@ const HOSTS = {
   'ai-sdk-7': 'AI SDK 7',
   'openai-agents': 'OpenAI Agents',
   langchain: 'LangChain',
+  genkit: 'Genkit',
+  mastra: 'Mastra',
 } as const;
 type HostName = keyof typeof HOSTS;
 const HOST_NAMES = Object.keys(HOSTS) as HostName[];
@@ -38,6 +40,8 @@ const PAGES: Readonly<Partial<Record<HostName, string>>> = {
   'ai-sdk': 'docs/how-to/use-the-ai-sdk.md',
   'openai-agents': 'docs/how-to/use-openai-agents.md',
   langchain: 'docs/how-to/use-langchain.md',
+  genkit: 'docs/how-to/use-genkit.md',
+  mastra: 'docs/how-to/use-mastra.md',
 };
 const WAITS = ['hold', 'suspend'] as const;
 
@@ -48,7 +52,7 @@ const missing = installFolder(own, 'ai-7');
 
 function reasonToSkip(host: HostName): string | undefined {
   if (host === 'ai-sdk') return undefined;
-  const isOld = host === 'ai-sdk-7' && Number.parseInt(process.versions.node, 10) < 22;
+  const isOld = ['ai-sdk-7', 'mastra'].includes(host) && Number.parseInt(process.versions.node, 10) < 22;
   return isOld ? 'it needs Node 22' : missing;
 }
 
@@ -228,10 +232,11 @@ const CASES: Case[] = [
         const run = await open({ wait: 'suspend' });
         const first = await run.start();
         const early = run.resume(first.state);
-        if (host === 'langchain') assert.equal((await early).suspended, true);
+        const suspendsAgain = host === 'langchain' || host === 'mastra';
+        if (suspendsAgain) assert.equal((await early).suspended, true);
         assert.deepEqual(ran, []);
         await approve(svc, requests[0]?.requestId);
-        const result = host === 'langchain' ? await run.resume(first.state) : await early;
+        const result = suspendsAgain ? await run.resume(first.state) : await early;
         assert.match(textOf(result, 'c1'), /paid 20/);
         assert.deepEqual(ran, [20]);
       }),
@@ -326,7 +331,7 @@ const CASES: Case[] = [
   },
   {
     title: 'a time-out of the tool that is shorter than the approval is rejected',
-    impossible: { 'ai-sdk': 'it has none', 'ai-sdk-7': 'it has none', langchain: 'it has none' },
+    impossible: { 'ai-sdk': 'it has none', 'ai-sdk-7': 'it has none', langchain: 'it has none', genkit: 'it has none' },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {
         await expectError(open({ timeoutMs: 5_000 }), 'agent_invalid');

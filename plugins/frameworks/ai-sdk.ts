@@ -1,4 +1,3 @@
-import { changeNote } from '../../core/tool/model-result.ts';
 import { isStandardSchema } from '../../core/tool/standard-schema.ts';
 import {
   type ApprovalOptions,
@@ -6,6 +5,7 @@ import {
   type FrameworkGate,
   guardTool,
   notCompleted,
+  noteOf,
   runGuarded,
   unusable,
 } from './shared.ts';
@@ -89,10 +89,11 @@ function withGate(gate: FrameworkGate, name: string, tool: AiTool, options: AiSd
         async (parameters, abortSignal) => lastValue(await execute(parameters, { ...source, abortSignal })),
       );
       if (outcome.status !== 'completed') throw notCompleted(outcome, error);
-      if (outcome.changed) {
+      const note = noteOf(outcome);
+      if (note !== undefined) {
         const [oldest] = notes.size < MAX_NOTES ? [] : notes.keys();
         if (oldest !== undefined) notes.delete(oldest);
-        notes.set(source.toolCallId, changeNote(outcome as Parameters<typeof changeNote>[0]));
+        notes.set(source.toolCallId, note);
       }
       return value;
     },

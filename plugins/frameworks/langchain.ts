@@ -1,16 +1,18 @@
 import { SvcError } from '../../core/errors.ts';
-import { changeNote } from '../../core/tool/model-result.ts';
 import {
   type ApprovalOptions,
   executionIdOf,
   type FrameworkGate,
   type FrameworkOutcome,
   guardTool,
+  noteOf,
+  type PendingApproval,
   runGuarded,
   unusable,
+  withNoteLine,
 } from './shared.ts';
 
-export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
+export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
 
 /** @experimental */
 export interface LangChainOptions extends Omit<ApprovalOptions<ToolCallRequest>, 'executionId'> {
@@ -25,19 +27,12 @@ export interface LangChainOptions extends Omit<ApprovalOptions<ToolCallRequest>,
   readonly interrupt?: ((value: PendingApproval) => unknown) | undefined;
 }
 
-/** The value of an interrupt. @experimental */
-export interface PendingApproval {
-  readonly requestId: string;
-  readonly tool: string;
-  /** ISO 8601, UTC. */
-  readonly expiresAt: string;
-}
-
 /** The part of a request to `wrapToolCall` that the adapter reads. @experimental */
 export interface ToolCallRequest {
   readonly toolCall: { readonly name: string; readonly args: unknown; readonly id?: string | undefined };
   readonly tool?: unknown;
   readonly runtime?: unknown;
+  readonly state?: unknown;
 }
 
 interface Runtime {
@@ -87,6 +82,7 @@ export function approvalMiddleware(
       parameters: toolCall.args,
       executionId: executionId(options, request),
       toolCallId: callId(toolCall),
+      modelText: modelText(request),
     };
     const runtime = (request.runtime ?? {}) as Runtime;
     const wait = options.interrupt ? { waitMs: 0 } : {};
@@ -109,8 +105,8 @@ export function approvalMiddleware(
       if (outcome.status === 'failed' && error !== undefined) throw error;
       const ended = message ?? ((await handler({ ...request, tool: recorded(name, outcome) })) as ToolMessage);
       if (outcome.status !== 'completed') ended.status = 'error';
-      if (outcome.changed)
-        ended.content = withNote(ended.content, changeNote(outcome as Parameters<typeof changeNote>[0]));
+      const note = noteOf(outcome);
+      if (note !== undefined) ended.content = withNote(ended.content, note);
       return ended;
     }
   };
@@ -126,10 +122,21 @@ function recorded(name: string, { status, result, forModel }: FrameworkOutcome) 
   };
 }
 
-/** The note is a separate line or part, so that the model does not mistake it for the tool's result. */
 function withNote(content: unknown, note: string): unknown {
   if (Array.isArray(content)) return [...content, { type: 'text', text: note }];
-  return `${typeof content === 'string' ? content : JSON.stringify(content)}\n${note}`;
+  return withNoteLine(content, note);
+}
+
+interface Message {
+  readonly text?: unknown;
+  readonly tool_calls?: readonly { readonly id?: unknown }[];
+}
+
+/** What the model wrote in the message with the call. */
+function modelText({ toolCall, state }: ToolCallRequest): string | undefined {
+  const { messages = [] } = (state ?? {}) as { readonly messages?: readonly Message[] };
+  const text = messages.findLast(({ tool_calls }) => tool_calls?.some(({ id }) => id === toolCall.id))?.text;
+  return typeof text === 'string' ? text : undefined;
 }
 
 function executionId({ executionId: given, ...options }: LangChainOptions, request: ToolCallRequest): string {

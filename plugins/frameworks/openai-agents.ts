@@ -1,5 +1,13 @@
-import { changeNote } from '../../core/tool/model-result.ts';
-import { type ApprovalOptions, executionIdOf, type FrameworkGate, guardTool, runGuarded, unusable } from './shared.ts';
+import {
+  type ApprovalOptions,
+  executionIdOf,
+  type FrameworkGate,
+  guardTool,
+  noteOf,
+  runGuarded,
+  unusable,
+  withNoteLine,
+} from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
 
@@ -74,7 +82,8 @@ function withGate(gate: FrameworkGate, tool: FunctionTool, options: OpenAiAgents
       );
       if (outcome.status === 'failed' && error !== undefined) throw error;
       if (outcome.status !== 'completed') return outcome.forModel();
-      return outcome.changed ? withNote(value, changeNote(outcome as Parameters<typeof changeNote>[0])) : value;
+      const note = noteOf(outcome);
+      return note === undefined ? value : withNote(value, note);
     },
   };
 }
@@ -90,13 +99,12 @@ function parsed(input: string): unknown {
 
 const CONTENT_TYPES = ['text', 'image', 'file'];
 
-/** The note is a separate line or part, so that the model does not mistake it for the tool's result. */
 function withNote(value: unknown, note: string): unknown {
   const part = { type: 'text', text: note };
   const isContent = (one: unknown) => CONTENT_TYPES.includes((one as { readonly type?: string } | null)?.type ?? '');
   if (Array.isArray(value) && value.every(isContent)) return [...value, part];
   if (isContent(value)) return [value, part];
-  return `${typeof value === 'string' ? value : JSON.stringify(value ?? null)}\n${note}`;
+  return withNoteLine(value, note);
 }
 
 /**

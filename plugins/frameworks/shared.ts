@@ -2,6 +2,7 @@ import { SvcError } from '../../core/errors.ts';
 import { canonicalJson, isPlainObject } from '../../core/json.ts';
 import type { InputSchema } from '../../core/tool/input-schema.ts';
 import type { JsonSchema } from '../../core/tool/json-schema.ts';
+import { changeNote, type ModelResult } from '../../core/tool/model-result.ts';
 import { isStandardSchema } from '../../core/tool/standard-schema.ts';
 import type { ToolContext } from '../../core/tool/tool.ts';
 
@@ -31,6 +32,7 @@ interface FrameworkCall {
   readonly parameters: unknown;
   readonly executionId: string;
   readonly toolCallId: string;
+  readonly modelText?: string | undefined;
 }
 
 interface CallOptions {
@@ -47,6 +49,14 @@ export interface RequestedCall {
   /** ISO 8601, UTC: when the request expires. */
   readonly timeout: string;
   readonly toolCallId?: string;
+}
+
+/** What a framework stores of a run that is suspended while a request waits. @experimental */
+export interface PendingApproval {
+  readonly requestId: string;
+  readonly tool: string;
+  /** ISO 8601, UTC. */
+  readonly expiresAt: string;
 }
 
 /** The outcome of a gated call, as `gate.run` returns it. */
@@ -184,6 +194,16 @@ export async function runGuarded(
 
 export function notCompleted(outcome: FrameworkOutcome, cause?: unknown): ToolCallNotCompleted {
   return new ToolCallNotCompleted(outcome, outcome.forModel(), cause);
+}
+
+/** What the model reads of an edit; undefined if there was none. */
+export function noteOf(outcome: FrameworkOutcome): string | undefined {
+  return outcome.changed && changeNote(outcome as Omit<ModelResult, 'result'>);
+}
+
+/** The note is a separate line, so that the model does not mistake it for the tool's result. */
+export function withNoteLine(value: unknown, note: string): string {
+  return `${typeof value === 'string' ? value : JSON.stringify(value ?? null)}\n${note}`;
 }
 
 export function executionIdOf<Source>({ executionId }: ApprovalOptions<Source>, source: Source): string {

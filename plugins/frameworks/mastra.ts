@@ -1,0 +1,88 @@
+import {
+  type ApprovalOptions,
+  executionIdOf,
+  type FrameworkGate,
+  guardTool,
+  noteOf,
+  type PendingApproval,
+  runGuarded,
+  unusable,
+  withNoteLine,
+} from './shared.ts';
+
+export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
+
+/** The part of a tool's execution context from which an `executionId` can be derived. @experimental */
+export interface MastraCall {
+  readonly agent?: { readonly threadId?: string; readonly resourceId?: string };
+  readonly requestContext?: unknown;
+}
+
+/** @experimental */
+export interface MastraOptions extends ApprovalOptions<MastraCall> {
+  /**
+   * `hold`, the default: `execute` waits for the decision. `suspend`: the run is suspended; resume its call with
+   * `resumeGenerate({}, { runId, toolCallId })` once the request is decided, in any process.
+   */
+  readonly wait?: 'hold' | 'suspend';
+}
+
+interface MastraTool {
+  readonly description?: string;
+  readonly inputSchema?: unknown;
+  readonly background?: { readonly enabled?: boolean; readonly timeoutMs?: number };
+  readonly execute?: (input: unknown, context: CallContext) => Promise<unknown>;
+  readonly toModelOutput?: (output: unknown) => unknown;
+}
+
+interface CallContext extends MastraCall {
+  readonly abortSignal?: AbortSignal;
+  readonly agent?: MastraCall['agent'] & {
+    readonly toolCallId?: string;
+    readonly resumeData?: unknown;
+    suspend(payload: PendingApproval): Promise<void>;
+  };
+}
+
+/**
+ * The tools of a Mastra agent, by the names of the model, each of which waits for approval. Their types are unchanged. The
+ * model reads why a call did not run as the result of the tool.
+ * @example new Agent({ tools: { search, ...withApproval(gate, { refund }, { executionId: chatId }) }, … })
+ * @experimental
+ */
+export function withApproval<T extends object>(gate: FrameworkGate, tools: T, options: MastraOptions): T {
+  const wrapped = Object.entries(tools).map(([name, tool]) => [name, withGate(gate, name, tool, options)]);
+  return Object.fromEntries(wrapped) as T;
+}
+
+function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: MastraOptions): object {
+  const { execute, description, inputSchema: schema, background } = tool;
+  if (execute === undefined) throw unusable(name, 'it has no execute function: its provider or the client runs it');
+  const { timeoutMs } = background?.enabled ? background : {};
+  if (options.wait !== 'suspend' && timeoutMs !== undefined && timeoutMs < gate.approvalTimeout)
+    throw unusable(
+      name,
+      `its background.timeoutMs (${timeoutMs}) is shorter than the approvalTimeout of the gate (${gate.approvalTimeout})`,
+    );
+  const guarded = guardTool(gate, { name, description, schema }, options, 'output');
+  const gated = async (input: unknown, context: CallContext) => {
+    const { agent, abortSignal: signal } = context;
+    if (agent?.toolCallId === undefined) throw unusable(name, 'its call has no id: no agent made it');
+    // A call that is resumed too early is suspended again.
+    const wait = options.wait === 'suspend' ? { waitMs: 0 } : {};
+    const { outcome, value, error } = await runGuarded(
+      guarded,
+      { parameters: input, executionId: executionIdOf(options, context), toolCallId: agent.toolCallId },
+      { signal, onRequested: options.onRequested, ...wait },
+      (parameters, abortSignal) => execute.call(tool, parameters, { ...context, abortSignal }),
+    );
+    const { status, requestId = '', expiresAt } = outcome;
+    if (expiresAt !== undefined) return agent.suspend({ requestId, tool: name, expiresAt });
+    if (status === 'failed' && error !== undefined) throw error;
+    if (status !== 'completed') return outcome.forModel();
+    const note = noteOf(outcome);
+    return note === undefined ? value : withNoteLine(value, note);
+  };
+  // Mastra's own tools are objects of a class.
+  return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute: gated });
+}
