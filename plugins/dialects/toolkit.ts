@@ -76,7 +76,7 @@ export {
 } from './shared/key-value/embedded.ts';
 export { type RowUpdate, rowUpdate, type TextRow, textValue } from './shared/key-value/text-rows.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './shared/lease.ts';
-export { runSegments, type SegmentSteps } from './shared/run-segments.ts';
+export { runSegments, type SegmentSteps, type StepsInTransaction } from './shared/run-segments.ts';
 export {
   booleanOption,
   connectTimeoutMs,

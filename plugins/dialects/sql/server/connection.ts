@@ -136,7 +136,7 @@ function leaseStoreOf({ syntax, records, errors }: ServerContext, session: Serve
     const columns = found.map(({ name }) => String(name));
     for (const text of recordTableStatements(records, '', definition, columns)) {
       await translateErrors(() => session.exec(text)).catch((error) => {
-        // PostgreSQL reports a duplicate key of its own catalog.
+        // Or as a duplicate key of the catalog.
         if (errors.isDuplicate(error) || (isSvcError(error) && CREATED_CONCURRENTLY.has(error.code))) return;
         throw error;
       });

@@ -29,7 +29,7 @@ function readSqlLiteral(written: string, column: Column): Json | undefined {
   const text = written.replace(/^CAST\((.*) AS [\w ]+(?:\(\d+\))?\)$/is, '$1');
   if (STRING.test(text)) {
     const value = unquoteSql(text);
-    // PostgreSQL spells a negative number as a text.
+    // Some engines spell a negative number as a text.
     if (NUMERIC.has(type) && NUMBER.test(value)) return readSqlLiteral(value, column);
     return type === 'json' ? tryParseJson(value) : value;
   }
