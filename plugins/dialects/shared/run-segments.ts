@@ -16,7 +16,7 @@ export interface SegmentSteps<Step> {
   transaction?<T>(work: (steps: StepsInTransaction<Step>) => Promise<T>): Promise<T>;
 }
 
-interface StepsInTransaction<Step> extends Pick<SegmentSteps<Step>, 'runStep' | 'writeRecords'> {
+export interface StepsInTransaction<Step> extends Pick<SegmentSteps<Step>, 'runStep' | 'writeRecords'> {
   /** Reads the catalog as the transaction sees it. */
   introspect(collections: readonly string[]): Promise<SchemaModel>;
 }
