@@ -73,6 +73,9 @@ test(
       const { reviewToken = '' } = await svc.approvals.get(requestId);
       return as(bo, 'approvals', 'approve', requestId, '--yes', '--review-token', reviewToken);
     };
+    const { reviewToken = '' } = await svc.approvals.get(one.request.requestId);
+    const nobody = ['approvals', 'approve', one.request.requestId, '--yes', '--review-token', reviewToken];
+    assert.match((await shop.svc(...nobody)).stderr, /decision_refused.*On the command line, set SVC_TOKEN\./s);
     const approved = await decide(one.request.requestId);
     assert.equal(approved.status, 0, approved.stderr);
     assert.equal((await one.outcome).status, 'completed');
@@ -106,7 +109,8 @@ test(
     const as = (SVC_TOKEN: string, ...args: string[]) => svcCommand(args, { cwd: shop.root, env: { SVC_TOKEN } });
     const { request, outcome } = await refund();
     const { requestId } = request;
-    const allow = ['approvals', 'allow', requestId, '--uses', '2', '--until', '2027-01-01', '--at-most', 'amount=15'];
+    const tomorrow = new Date(Date.now() + DAY).toISOString().slice(0, 10);
+    const allow = ['approvals', 'allow', requestId, '--uses', '2', '--until', tomorrow, '--at-most', 'amount=15'];
     const early = await as(ann, ...allow);
     assert.match(early.stderr, /The request is waiting, and was not approved/);
     const { reviewToken = '' } = await svc.approvals.get(requestId);
@@ -117,8 +121,9 @@ test(
     assert.match((await as(ann, ...allow, '--at-most', 'amount=abc')).stderr, /such as amount=50/);
     const made = await as(ann, ...allow);
     assert.equal(made.status, 0, made.stderr);
-    const line = /^(std_\S+) {2}payouts → refund {2}(.*) {2}by ann@acme\.example {2}used 0 of 2 {2}until 2027-01-01T/;
+    const line = /^(std_\S+) {2}payouts → refund {2}(.*) {2}by ann@acme\.example {2}used 0 of 2 {2}until /;
     const [, id = '', values = ''] = line.exec(made.stdout) ?? [];
+    assert.ok(made.stdout.includes(`until ${tomorrow}T`), made.stdout);
     assert.deepEqual(new Set(values.split(' ')), new Set(['amount≤15', 'orderId="1234"']), made.stdout);
 
     refunds.length = 0;

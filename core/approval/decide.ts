@@ -22,7 +22,7 @@ import {
 } from './principal.ts';
 import { hasSensitiveParameters, votesOf } from './public-view.ts';
 import type { ApprovalStatus, ApprovalVote } from './request.ts';
-import { personKey, type RoleCount } from './rule.ts';
+import { personKey, type RoleCount, UNVERIFIED } from './rule.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import type { DecisionVerdict } from './state.ts';
@@ -384,7 +384,13 @@ async function signalResult(
 }
 
 function notApplied({ refused, why }: Extract<AppliedDecision, { readonly refused: unknown }>): SvcError {
-  return new SvcError(refused, 'The decision was not accepted.', { why, state: 'The request is still waiting.' });
+  return new SvcError(refused, 'The decision was not accepted.', {
+    why,
+    state: 'The request is still waiting.',
+    ...(why === UNVERIFIED && {
+      next: ['Send the token of a person, or sign in. On the command line, set SVC_TOKEN.'],
+    }),
+  });
 }
 
 function damagedRequest(): SvcError {

@@ -230,7 +230,8 @@ function whyNotOf(
   return isListed(members, principal) ? undefined : `Its rule lets only ${role} ${action}.`;
 }
 
-const UNVERIFIED = 'Its rule counts only people who were verified, and nobody verified who decides.';
+/** Why a person whom nobody verified may not decide. */
+export const UNVERIFIED = 'Its rule counts only people who were verified, and nobody verified who decides.';
 
 /** Why a person never counts, whatever roles they have. */
 export function whyExcluded(
