@@ -106,6 +106,44 @@ test(
 );
 
 test(
+  'svc people delegate on a server: the vote of another person, until the one who delegated ends it',
+  () =>
+    withServer(
+      async ({ server, here, tokenOf, refund, svc }) => {
+        const SVC_TOKEN = await tokenOf('ann', 'finance');
+        const as = (token: string, ...args: string[]) =>
+          here([...args, '--server', server], { env: { SVC_TOKEN: token } });
+        const until = new Date(Date.now() + 172_800_000).toISOString().slice(0, 10);
+        const made = await as(SVC_TOKEN, 'people', 'delegate', '--to', 'bo', '--until', until);
+        assertExit(made);
+        assert.match(made.stdout, /^bo decides for ann until /);
+        assert.match(made.stderr, /^Your token ends then/m);
+        const [, id = ''] = /svc people delegation revoke --server \S+ (\S+) {4}ends it/.exec(made.stderr) ?? [];
+        const bo = await tokenOf('bo', 'guests');
+        const { request } = await refund();
+        const reviewToken = (await svc.approvals.get(request.requestId)).reviewToken ?? '';
+        const approve = ['approvals', 'approve', request.requestId, '--yes', '--review-token', reviewToken];
+        assertExit(await as(bo, ...approve));
+        assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'bo for ann');
+        const list = ['people', 'delegation', 'list'];
+        assert.match(assertExit(await as(bo, ...list)).stdout, new RegExp(`^${id} {2}bo for ann {2}until `));
+        const others = await as(bo, 'people', 'delegation', 'revoke', id);
+        assert.match(others.stderr, /delegation_unknown.*svc people delegation list --server \S+ {4}lists/s);
+        assertExit(await as(SVC_TOKEN, 'people', 'delegation', 'revoke', id));
+        assert.match(assertExit(await as(bo, ...list)).stdout, / revoked /);
+        const agent = ['people', 'delegate', '--to', 'bo', '--until', until, '--server', server];
+        assert.match((await here(agent, { env: { SVC_TOKEN, CLAUDECODE: '1' } })).stderr, /agent_may_not_decide/);
+      },
+      {
+        roles: { finance: ['group:finance'], deciders: ['group:finance', 'group:guests'] },
+        rules: [{ approve: [{ role: 'finance' }] }],
+        server: { role: 'deciders' },
+      },
+    ),
+  LONG,
+);
+
+test(
   'on a terminal: the token is not shown, a request is chosen, shown whole with its sensitive parameters, and approved',
   () =>
     withServer(async ({ server, root, env, tokenOf, refund, svc }) => {

@@ -30,7 +30,15 @@ test(
       const { request } = await refund();
       const { requestId, executionId } = request;
       const cwd = folder({});
-      const env = { ...process.env, SERVER: server.url, TOKEN: token, REQUEST: requestId, EXECUTION: executionId };
+      const UNTIL = new Date(Date.now() + 86_400_000).toISOString();
+      const env = {
+        ...process.env,
+        SERVER: server.url,
+        TOKEN: token,
+        REQUEST: requestId,
+        EXECUTION: executionId,
+        UNTIL,
+      };
       try {
         const blocks = docsBlocks().filter(({ page, language }) => page === PAGE && language === 'sh');
         for (const { text, line } of blocks) {

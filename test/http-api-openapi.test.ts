@@ -79,6 +79,10 @@ test('every operation answers as it is described', () =>
       ]);
       assert.ok(!JSON.stringify(entries).includes('secret'));
       await ask('GET', `/approvals/${over}`);
+      const until = new Date(Date.now() + 60_000).toISOString();
+      const { delegationId } = await ask('POST', '/delegations', { body: { to: 'bo', until } });
+      await ask('POST', `/delegations/${delegationId}/revoke`, { body: {} });
+      await ask('GET', '/delegations');
       await ask('GET', `/executions/${request.executionId}`);
       await ask('GET', '/approvals?status=approved&newestFirst=true&limit=1');
       const agent = svc.agents.define(

@@ -1,9 +1,11 @@
 import { Option } from 'clipanion';
 import type { Runtime } from '../../config/load/runtime.ts';
 import type { Approvals } from '../../config/sdk/approvals.ts';
+import type { People } from '../../config/sdk/people.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
 import type { RequestSource } from './decide.ts';
+import type { ServerSource } from './server-client.ts';
 
 /** The process that runs the agents has an embedded store open for as long as it runs. */
 const IN_USE = [
@@ -38,13 +40,26 @@ export abstract class ApprovalsCommand extends SvcCommand {
   }
 }
 
-/** A command that reads or decides requests: in the configured store, or on a server. */
-export abstract class RequestsCommand extends ApprovalsCommand {
+/** A command that works in the configured store, or on a server. */
+abstract class ServedCommand extends ApprovalsCommand {
   override server = Option.String('--server', {
     description:
       'Uses the server at this URL, as the person of `svc login` or SVC_TOKEN, in place of the store. Needs no configuration.',
   });
 
+  abstract workOnServer(source: ServerSource): Promise<CommandResult | undefined>;
+
+  override async run(): Promise<CommandResult | undefined> {
+    const { server } = this;
+    if (server === undefined) return super.run();
+    this.assertNoConfiguration();
+    const { openServer } = await import('./server-client.ts');
+    return this.workOnServer(await openServer(server, this.signal));
+  }
+}
+
+/** A command that reads or decides requests. */
+export abstract class RequestsCommand extends ServedCommand {
   abstract workOn(source: RequestSource): Promise<CommandResult | undefined>;
 
   work(approvals: Approvals, runtime: Runtime): Promise<CommandResult | undefined> {
@@ -52,11 +67,25 @@ export abstract class RequestsCommand extends ApprovalsCommand {
     return this.workOn({ approvals, product, env, runtime });
   }
 
-  override async run(): Promise<CommandResult | undefined> {
-    const { server } = this;
-    if (server === undefined) return super.run();
-    this.assertNoConfiguration();
-    const { openServer } = await import('./server-client.ts');
-    return this.workOn(await openServer(server, this.signal));
+  workOnServer(source: ServerSource): Promise<CommandResult | undefined> {
+    return this.workOn(source);
+  }
+}
+
+/** A command on delegations: all of a store, or on a server those of one person. */
+export abstract class DelegationsCommand extends ServedCommand {
+  /** Without a runtime: on a server. */
+  abstract workOn(
+    people: Pick<People, 'delegate' | 'delegations' | 'revokeDelegation'>,
+    runtime?: Runtime,
+  ): Promise<CommandResult | undefined>;
+
+  async work(_: Approvals, runtime: Runtime): Promise<CommandResult | undefined> {
+    const { People } = await import('../../config/sdk/people.ts');
+    return this.workOn(new People(async () => runtime), runtime);
+  }
+
+  workOnServer({ approvals }: ServerSource): Promise<CommandResult | undefined> {
+    return this.workOn(approvals);
   }
 }

@@ -1,5 +1,6 @@
 import type { ApprovalDetails } from '../../config/sdk/approval-details.ts';
 import type { SignalResult } from '../../core/approval/decide.ts';
+import type { Delegation } from '../../core/approval/delegations.ts';
 import type { ApprovalPage } from '../../core/approval/list-approvals.ts';
 import type { Principal } from '../../core/approval/principal.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord, isRequestId } from '../../core/approval/request.ts';
@@ -25,7 +26,7 @@ export interface ServerIdentity {
 type Fields = Readonly<Record<string, unknown>>;
 
 const MACHINE_TEXTS = new Set(
-  'requestId status cause run timestamp timeout decidedAt validUntil unattendedSince expiresAt standing digest reviewToken toolDigest type at prev was state'.split(
+  'requestId status cause run timestamp timeout decidedAt delegationId createdAt until revokedAt validUntil unattendedSince expiresAt standing digest reviewToken toolDigest type at prev was state'.split(
     ' ',
   ),
 );
@@ -63,6 +64,20 @@ export function isDetails(answer: Fields): answer is Fields & { readonly request
 export function isResult(answer: Fields): answer is Fields & SignalResult {
   const { requestId, status, decidedAt, votes } = answer;
   return isId(requestId) && isStatus(status) && isMoment(decidedAt) && isVotes(votes) && isPlain(answer);
+}
+
+export function isDelegation(answer: Fields): answer is Fields & Delegation {
+  const { delegationId, from, groups, to, createdAt, until, revokedAt = until } = answer;
+  return (
+    [delegationId, from, to].every(isText) &&
+    isList(groups, isText) &&
+    [createdAt, until, revokedAt].every(isMoment) &&
+    isPlain(answer)
+  );
+}
+
+export function isDelegations(answer: Fields): answer is Fields & { readonly delegations: readonly Delegation[] } {
+  return isList(answer.delegations, (one) => isPlainObject(one) && isDelegation(one));
 }
 
 function isRecord(value: unknown): value is ApprovalRecord {

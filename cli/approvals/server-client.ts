@@ -5,6 +5,7 @@ import {
   type SignalOptions,
   type SignalResult,
 } from '../../core/approval/decide.ts';
+import type { Delegation, NewDelegation } from '../../core/approval/delegations.ts';
 import type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 import { isRequestId } from '../../core/approval/request.ts';
 import { displayText } from '../../core/display/text.ts';
@@ -14,14 +15,27 @@ import { addressProblem } from '../../core/url.ts';
 import { version } from '../../core/version.ts';
 import { readLogin } from '../people/logins.ts';
 import type { OidcLogin } from '../people/oidc-login.ts';
-import type { RequestSource } from './decide.ts';
-import { isDetails, isIdentity, isLogin, isPage, isResult, type ServerIdentity } from './server-answers.ts';
+import {
+  isDelegation,
+  isDelegations,
+  isDetails,
+  isIdentity,
+  isLogin,
+  isPage,
+  isResult,
+  type ServerIdentity,
+} from './server-answers.ts';
 
 const TIMEOUT_MS = 30_000;
 const UNCHANGED = 'Nothing was changed.';
 
+/** The requests of a server, and what it says that it is. */
+export interface ServerSource extends Pick<ServerIdentity, 'product' | 'env'> {
+  readonly approvals: ServerClient;
+}
+
 /** Opens a server as the owner of SVC_TOKEN, or as who has logged in. Throws `usage`, `token_invalid` and `server_failed`. */
-export async function openServer(address: string, signal: AbortSignal): Promise<RequestSource> {
+export async function openServer(address: string, signal: AbortSignal): Promise<ServerSource> {
   const server = serverUrl(address);
   const own = process.env.SVC_TOKEN;
   const token = own ?? readLogin(server)?.token;
@@ -111,6 +125,22 @@ export class ServerClient {
     ]);
   }
 
+  delegate({ to, until }: NewDelegation): Promise<Delegation> {
+    const next = 'svc people delegation list    shows whether it was';
+    const body = { to, until: until.toISOString() };
+    return this.#send('/delegations', body, isDelegation, 'It may have been delegated.', [next]);
+  }
+
+  async *delegations(): AsyncGenerator<Delegation> {
+    yield* (await this.#read('/delegations', isDelegations)).delegations;
+  }
+
+  revokeDelegation(delegationId: string): Promise<Delegation> {
+    const path = `/delegations/${encodeURIComponent(delegationId)}/revoke`;
+    const next = 'svc people delegation list    shows whether it was';
+    return this.#send(path, {}, isDelegation, 'The delegation may have ended.', [next]);
+  }
+
   #read<T extends Answer>(path: string, isExpected: (answer: Answer) => answer is T): Promise<T> {
     return this.#exchange(path, { method: 'GET' }, isExpected, { state: UNCHANGED });
   }
@@ -176,6 +206,8 @@ export class ServerClient {
     if (code === 'access_refused') {
       return refusal.with({ next: [`Ask who runs ${this.#server} to add you to the role of approvals.server.`] });
     }
+    if (code === 'delegation_unknown')
+      return refusal.with({ next: ['svc people delegation list    lists the delegations'] });
     return code === 'value_invalid' || isDecisionRefusal(refusal) ? refusal : undefined;
   }
 }

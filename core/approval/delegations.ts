@@ -99,11 +99,11 @@ export class Delegations {
     }
   }
 
-  /** Ends a delegation. Revoking it again changes nothing. Throws `delegation_unknown`. */
-  async revoke(delegationId: string): Promise<Delegation> {
-    const revoked = DELEGATION_ID.test(delegationId)
-      ? await revokeRow(this.#rows, this.#clock, delegationId)
-      : undefined;
+  /** Ends a delegation, of `by` only if given. Revoking it again changes nothing. Throws `delegation_unknown`. */
+  async revoke(delegationId: string, by?: Principal): Promise<Delegation> {
+    const found = DELEGATION_ID.test(delegationId) ? await this.#rows.get(delegationId) : undefined;
+    const isOwn = by === undefined || (found !== undefined && isSamePerson(found.record.body.from, by.id));
+    const revoked = found && isOwn ? await revokeRow(this.#rows, this.#clock, delegationId) : undefined;
     if (revoked) return toDelegation(revoked);
     throw new SvcError('delegation_unknown', 'No delegation has this id.', {
       state: 'Nothing was revoked.',

@@ -35,8 +35,9 @@ const CROSS_SITE: HttpError = {
   message: 'The form was not sent from this site. Nothing was decided.',
 };
 
-export function notAllowed(method: 'GET' | 'POST'): HttpError {
-  return { status: 405, error: 'method_not_allowed', message: `Use ${method}.`, headers: { allow: method } };
+export function notAllowed(...methods: readonly ('GET' | 'POST')[]): HttpError {
+  const allow = methods.join(', ');
+  return { status: 405, error: 'method_not_allowed', message: `Use ${methods.join(' or ')}.`, headers: { allow } };
 }
 
 /** Counts a call, unless it is to look only. Throws an `HttpError` beyond the limit. */

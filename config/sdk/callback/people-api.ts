@@ -10,6 +10,7 @@ import { approvalDetails } from '../approval-details.ts';
 import type { ApprovalWatcher } from '../approval-watcher.ts';
 import { bearerOf } from '../people-source.ts';
 import type { Caller, Callers } from './api/authenticate.ts';
+import { delegate, endDelegation, ownDelegations } from './api/delegations.ts';
 import type { EventStreams } from './api/event-streams.ts';
 import { openApi } from './api/openapi.ts';
 import { listQuery } from './api/query.ts';
@@ -23,7 +24,14 @@ import { type HttpError, jsonResponse } from './response.ts';
  */
 
 const PATH =
-  /\/api\/v1\/(?:(login|openapi\.json|me|count|events)|(executions)\/([^/]+)|(approvals)(?:\/([^/]+)(?:\/(audit|reveal|decision))?)?)\/?$/;
+  /\/api\/v1\/(?:(?<own>login|openapi\.json|me|count|events|delegations)|(?<executions>executions)\/(?<executionId>[^/]+)|delegations\/(?<delegationId>[^/]+)\/(?<revoke>revoke)|approvals(?:\/(?<requestId>[^/]+)(?:\/(?<action>audit|reveal|decision))?)?)\/?$/;
+
+const METHODS: Readonly<Record<string, readonly ('GET' | 'POST')[]>> = {
+  reveal: ['POST'],
+  decision: ['POST'],
+  revoke: ['POST'],
+  delegations: ['GET', 'POST'],
+};
 
 /** Where a decision or a reading comes from, for the record. */
 const FROM = 'approvals server';
@@ -48,7 +56,7 @@ interface ServedStore extends Pick<PeopleApi, 'login'> {
 interface Call extends Caller {
   readonly request: Request;
   readonly token: string;
-  /** Of a request or an execution; empty without one. */
+  /** Of a request, an execution or a delegation; empty without one. */
   readonly id: string;
   readonly query: URLSearchParams;
 }
@@ -84,19 +92,20 @@ export function peopleApi(store: ServedStore): (request: Request) => Promise<Res
   const answers = answersOf(store);
   return async (request) => {
     const url = new URL(request.url);
-    const [, own, executions, executionId, , requestId, action] = PATH.exec(url.pathname) ?? [];
-    const name = own ?? executions ?? action ?? (requestId === undefined ? 'list' : 'show');
-    const method = name === 'reveal' || name === 'decision' ? 'POST' : 'GET';
-    if (request.method !== method) throw notAllowed(method);
+    const { own, executions, executionId, delegationId, revoke, requestId, action } =
+      PATH.exec(url.pathname)?.groups ?? {};
+    const name = own ?? executions ?? revoke ?? action ?? (requestId === undefined ? 'list' : 'show');
+    const methods = METHODS[name] ?? ['GET'];
+    if (!methods.some((one) => one === request.method)) throw notAllowed(...methods);
     if (name === 'login') return jsonResponse(200, { oidc: store.login });
     if (name === 'openapi.json') return jsonResponse(200, openApi());
     // Not the header of a proxy, nor the cookie of a page: a login alone decides nothing.
     const token = bearerOf(request.headers);
     if (token === undefined) throw UNAUTHORIZED;
-    if (method === 'POST') assertJson(request);
+    if (request.method === 'POST') assertJson(request);
     const caller = await callers.authenticate(token, request);
     if (requestId !== undefined && !isRequestId(requestId)) throw NOT_FOUND;
-    const id = requestId ?? idOfExecution(executionId);
+    const id = requestId ?? delegationId ?? idOfExecution(executionId);
     const answer = answers[name];
     if (!answer) throw NOT_FOUND;
     return answer({ ...caller, request, token, id, query: url.searchParams });
@@ -129,6 +138,16 @@ function answersOf({ approvals, product, env, callers, streams }: ServedStore): 
       ]);
       if (!execution && page.records.length === 0) throw UNKNOWN_EXECUTION;
       return jsonResponse(200, { ...(execution && { execution }), ...page });
+    },
+    async delegations({ request, principal, token, query }) {
+      listQuery(query, []);
+      if (request.method === 'GET')
+        return jsonResponse(200, { delegations: await ownDelegations(approvals, principal) });
+      return jsonResponse(200, await delegate(approvals, token, await readDecisionBody(request)));
+    },
+    async revoke({ id, request, principal }) {
+      assertEmpty(await readDecisionBody(request));
+      return jsonResponse(200, await endDelegation(approvals, id, principal));
     },
     async show({ id }) {
       return jsonResponse(200, { request: await approvalDetails(approvals, id) });

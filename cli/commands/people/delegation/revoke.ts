@@ -1,23 +1,21 @@
 import { Command, Option } from 'clipanion';
-import type { Runtime } from '../../../../config/load/runtime.ts';
-import type { Approvals } from '../../../../config/sdk/approvals.ts';
+import type { People } from '../../../../config/sdk/people.ts';
 import { displayText } from '../../../../core/display/text.ts';
-import { ApprovalsCommand } from '../../../approvals/command.ts';
+import { DelegationsCommand } from '../../../approvals/command.ts';
 import type { CommandResult } from '../../../base.ts';
 
-export default class PeopleDelegationRevoke extends ApprovalsCommand {
+export default class PeopleDelegationRevoke extends DelegationsCommand {
   static override paths = [['people', 'delegation', 'revoke']];
   static override usage = Command.Usage({
     description: 'Ends a delegation.',
-    details: 'Votes that were given by it stay.',
+    details: 'Votes that were given by it stay. With `--server`, only one that you have made.',
     examples: [['Back from the holiday', 'svc people delegation revoke dlg_019aa1b2-0000-7000-8000-000000000000']],
   });
 
   delegationId = Option.String();
 
-  async work(_: Approvals, runtime: Runtime): Promise<CommandResult> {
-    const { People } = await import('../../../../config/sdk/people.ts');
-    const { to, from, ...rest } = await new People(async () => runtime).revokeDelegation(this.delegationId);
+  async workOn(people: Pick<People, 'revokeDelegation'>): Promise<CommandResult> {
+    const { to, from, ...rest } = await people.revokeDelegation(this.delegationId);
     this.print(`${displayText(to)} no longer decides for ${displayText(from)}.`);
     return { data: { to, from, ...rest } };
   }

@@ -21,7 +21,7 @@ const ERRORS = {
   400: 'The query, the body or a header is not valid.',
   401: 'The token is missing or not valid.',
   403: 'The person may not do this.',
-  404: 'There is no such request or execution.',
+  404: 'There is no such request, execution or delegation.',
   405: 'The method is another one: see `Allow`.',
   408: 'The body takes too long.',
   409: 'The request was decided differently.',
@@ -52,6 +52,7 @@ const instant: Schema = { type: 'string', format: 'date-time' };
 const limit = parameter('limit', { type: 'integer', minimum: 1, maximum: 1000, default: 100 }, 'how many, at most');
 const cursor = parameter('cursor', text, 'the `cursor` of the page before it');
 const requestId = parameter('requestId', text, 'the id of a request', 'path');
+const delegationId = parameter('delegationId', text, 'the id of a delegation', 'path');
 const executionId = parameter('executionId', text, 'the id of an execution', 'path');
 
 interface Operation {
@@ -199,6 +200,32 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         200: ['What is known of it.', jsonOf(object(page, { ...pageOptional, execution: ref('Execution') }))],
       },
       errors: [400, ...ALWAYS, 404],
+    },
+  },
+  '/delegations': {
+    get: {
+      id: 'listDelegations',
+      summary: 'In whose place you decide, and who decides in yours. Includes what has ended.',
+      answers: { 200: ['All of them.', jsonOf(object({ delegations: list(ref('Delegation')) }))] },
+      errors: [400, ...ALWAYS],
+    },
+    post: {
+      id: 'delegate',
+      summary:
+        'Lets another person decide in your place. Needs a token of `svc people token create`, and ends with it.',
+      body: object({ to: about(text, 'the id of the person'), until: moment }),
+      answers: { 200: ['The delegation.', jsonOf(ref('Delegation'))] },
+      errors: [400, ...ALWAYS, 408, 413],
+    },
+  },
+  '/delegations/{delegationId}/revoke': {
+    post: {
+      id: 'revokeDelegation',
+      summary: 'Ends a delegation of yours.',
+      parameters: [delegationId],
+      body: object({}),
+      answers: { 200: ['The delegation.', jsonOf(ref('Delegation'))] },
+      errors: SENDING,
     },
   },
   '/events': {

@@ -20,11 +20,14 @@ export function listQuery(fields: URLSearchParams, known: readonly Field[] = LIS
   return query;
 }
 
+/** A moment in ISO 8601; undefined for any other text. The date may still be none. */
+export const parseMoment = (text: string): Date | undefined => (ISO.test(text) ? new Date(text) : undefined);
+
 function fieldValue(field: Field, value: string): string | number | boolean | Date {
   switch (field) {
     case 'since':
     case 'before':
-      return ISO.test(value) ? new Date(value) : value;
+      return parseMoment(value) ?? value;
     case 'limit':
       return /^\d+$/.test(value) ? Number(value) : value;
     case 'newestFirst':

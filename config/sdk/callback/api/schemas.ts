@@ -107,6 +107,10 @@ const eventTypes: readonly ApprovalEvent['type'][] = [
 ];
 
 export const event = open({ type: oneOf(...eventTypes), at: moment }, eventFields);
+export const delegation = open(
+  { delegationId: text, from: text, groups: texts, to: text, createdAt: moment, until: moment },
+  { revokedAt: moment },
+);
 export const outcomeOfCall = open({ status: outcome, result: json });
 export const delivery = open({ at: moment, channel: text, delivered: flag }, { error: text });
 
