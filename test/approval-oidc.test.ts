@@ -302,5 +302,12 @@ test('the API for people takes ID tokens', async () => {
     assert.deepEqual([status, [principal]], ANN);
     assert.equal((await me(signed({ groups: ['sales'] })))[0], 403);
     assert.equal((await me(signed({ exp: now() - 60 })))[0], 401);
+    // A delegation ends with the token that made it, and an ID token may be stolen for less than a delegation lasts.
+    const headers = { authorization: `Bearer ${signed()}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ to: 'bo', until: new Date(Date.now() + 60_000).toISOString() });
+    const url = 'https://shop.example/svc/api/v1/delegations';
+    const refused = await handler(new Request(url, { method: 'POST', headers, body }));
+    assert.equal(refused.status, 400);
+    assert.match(((await refused.json()) as { message: string }).message, /Only a token of svc people token create/);
   });
 });
