@@ -1,8 +1,7 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { requestDigest } from '../core/approval/approved-parameters.ts';
 import { verifyAudit } from '../core/approval/audit.ts';
-import { chainProblems, withEvent, withOrigin } from '../core/approval/event-chain.ts';
+import { chainProblems } from '../core/approval/event-chain.ts';
 import { type ApprovalEvent, newRequestId } from '../core/approval/request.ts';
 import { type ApprovalBody, type ApprovalRow, approvals } from '../core/approval/schema.ts';
 import { proveRequest } from '../core/approval/seal/prove.ts';
@@ -11,7 +10,7 @@ import { isSeal } from '../core/approval/seal/seal.ts';
 import { sealId, uncheckedSeals } from '../core/approval/seal/stored-seals.ts';
 import { allRows, type RecordStore } from '../core/records.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
-import { ofFinance, openSealed, twoOfFinance } from './kit/sealed.ts';
+import { ofFinance, openSealed, rehashed, twoOfFinance } from './kit/sealed.ts';
 import { test } from './kit/test.ts';
 import {
   type ApprovalProcess,
@@ -65,18 +64,6 @@ async function sealedStore() {
 }
 
 type Rows = RecordStore<ApprovalRow>;
-
-/** The row with all hashes computed again, as if svc had stored these events. */
-function rehashed(row: ApprovalRow): ApprovalRow {
-  const { votes, decision, outcome, head, ...rest } = row.body;
-  const digest = requestDigest(row);
-  const origin = withOrigin({ ...row, status: 'waiting', body: { ...rest, digest, run: 'none', events: [] } });
-  return row.body.events.reduce((before, { prev, state, was, ...event }) => {
-    const { events, head: linked } = before.body;
-    const body = { ...row.body, digest, events, ...(linked !== undefined && { head: linked }) };
-    return withEvent(before, { ...row, body }, event);
-  }, origin);
-}
 
 const withBody = (row: ApprovalRow, body: Partial<ApprovalBody>): ApprovalRow => ({
   ...row,

@@ -8,7 +8,7 @@ import { readSealKey } from '../../core/approval/seal/key.ts';
 import { SealLog } from '../../core/approval/seal/seal-log.ts';
 import { SealedAudit } from '../../core/approval/seal/sealed-audit.ts';
 import { Sealer } from '../../core/approval/seal/sealer.ts';
-import { newSealKey, openFileSink } from '../../test/kit/sealed.ts';
+import { newSealKey, openFileSink, rehashed } from '../../test/kit/sealed.ts';
 import { connect, gateOn, nextCall, perSecond, serviceOn, storeRequest, toolsWith } from './stage.ts';
 
 const OWNER = { product: 'bench', env: 'dev', database: 'main' } as const;
@@ -46,7 +46,7 @@ export async function timeSeals(url: string, requests: number): Promise<SealTime
     await perSecond(requests - 1, 64, async () => {
       const requestId = newRequestId();
       const shard = Number.parseInt(requestId.slice(-1), 16) % EXPIRY_SHARDS;
-      await service.rows.insert({ ...template.record, requestId, shard, executionId: `exe_${requestId}` });
+      await service.rows.insert(rehashed({ ...template.record, requestId, shard, executionId: `exe_${requestId}` }));
     });
     const key = readSealKey(newSealKey(), 'the bench');
     const file = openFileSink(join(folder, 'seals.jsonl'));

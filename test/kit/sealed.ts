@@ -1,7 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import { compileRules } from '../../config/load/approval-rules.ts';
+import { requestDigest } from '../../core/approval/approved-parameters.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
+import { withEvent, withOrigin } from '../../core/approval/event-chain.ts';
+import type { ApprovalRow } from '../../core/approval/schema.ts';
 import { readSealKey, type SealKey } from '../../core/approval/seal/key.ts';
 import { SealLog, type SealSinks } from '../../core/approval/seal/seal-log.ts';
 import type { SealSource } from '../../core/approval/seal/sealed-audit.ts';
@@ -51,6 +54,18 @@ export async function openSealed(
   const { product, env } = OWNER;
   const source = { from: file, keys: [key], product, env, read: () => openFileSink(file).read() };
   return { key, log, sealer: new Sealer(service, log), file, source };
+}
+
+/** The row with all hashes computed again, as if svc had stored these events. */
+export function rehashed(row: ApprovalRow): ApprovalRow {
+  const { votes, decision, outcome, head, ...rest } = row.body;
+  const digest = requestDigest(row);
+  const origin = withOrigin({ ...row, status: 'waiting', body: { ...rest, digest, run: 'none', events: [] } });
+  return row.body.events.reduce((before, { prev, state, was, ...event }) => {
+    const { events, head: linked } = before.body;
+    const body = { ...row.body, digest, events, ...(linked !== undefined && { head: linked }) };
+    return withEvent(before, { ...row, body }, event);
+  }, origin);
 }
 
 /** Above 10, two people of finance approve. */
