@@ -3,7 +3,7 @@ import type { PlanPart } from './bound-plan.ts';
 import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { AskOptions, ShownPlan } from './plan-approver.ts';
-import { previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
+import { durationText, previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
@@ -21,20 +21,25 @@ export function shownPlan({ env, database, dialect }: Target, action: string, pa
   };
 }
 
-function rollbackText({ migration, operations = [], destructive = [] }: PlanPart, dialect: string): string {
+function rollbackText({ migration, operations = [], destructive = [], keeps = [] }: PlanPart, dialect: string): string {
   const { up, down, lossy = [] } = migration;
   const reason = whyIrreversible(migration, dialect);
   if (reason !== undefined) return `none: ${reason}`;
   if (down.length === 0 && up.length > 0) return 'none';
   if (operations.some(isOpaque)) return 'as its file says: svc does not know whether the data comes back';
+  const [keep] = keeps;
+  if (keep) {
+    const comesBack = `what is kept comes back with its data, for ${durationText(keep.ms)} after the run`;
+    return destructive.length > 0 ? `${comesBack}; the other data does not` : comesBack;
+  }
   return lossy.length > 0 || destructive.length > 0
     ? 'the schema comes back, the data does not'
     : 'everything comes back';
 }
 
-/** Whatever the migration or a flag permits, and whatever a raw statement says of itself. */
+/** Whatever the migration or a flag permits, and whatever a raw statement says of itself; also what is kept for a time. */
 export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): boolean =>
-  statements.some(({ destructive }) => destructive) || operations.some(isOpaque);
+  statements.some(({ destructive, keptMs }) => destructive || keptMs !== undefined) || operations.some(isOpaque);
 
 /** Only its text says what it does. */
 const isOpaque = ({ type }: MigrationOperation): boolean =>
@@ -58,9 +63,12 @@ export async function effectsOf(
     planned,
     options,
   )) {
-    for (const [index, { text, destructive, loss, copy }] of statements.entries()) {
+    for (const [index, { text, destructive, keptMs, loss, copy }] of statements.entries()) {
       const operation = operations[index];
-      if (destructive) losses.push(`${tag}: ${text}${loss ? ` (${loss.collection} has ${rowsOfLoss(loss)})` : ''}`);
+      const rows = loss ? [`${loss.collection} has ${rowsOfLoss(loss)}`] : [];
+      const kept = keptMs === undefined ? [] : [`kept for ${durationText(keptMs)}`];
+      const facts = [...rows, ...kept].join(', ');
+      if (destructive || keptMs !== undefined) losses.push(`${tag}: ${text}${facts && ` (${facts})`}`);
       else if (operation && isOpaque(operation)) {
         losses.push(`${tag}: ${text} (${operation.type}: svc knows its text only)`);
       }
