@@ -39,6 +39,11 @@ export interface Capabilities {
   readonly transactionalDdl: boolean;
   /** `run` executes one segment at a time and calls the observer for each, so core passes many segments at once. */
   readonly runsSegmentsSingly?: true;
+  /**
+   * The engine knows only those fields that svc stores, so what is stored of a table includes fields that are kept: they are
+   * in the model that `compile` receives.
+   */
+  readonly storesFields?: true;
   readonly names: NameRules;
   /** Absent where a transaction holds any number of locks, or where DDL is not in one. */
   readonly transactionLocks?: TransactionLocks;

@@ -1,9 +1,10 @@
 import * as assert from 'node:assert/strict';
 import { drift } from '../core/migration/drift.ts';
 import { historyModel } from '../core/migration/history.ts';
-import { readKept } from '../core/migration/keep.ts';
+import { readKept } from '../core/migration/kept.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { listKept, purge } from '../core/migration/purge.ts';
 import type { Target } from '../core/migration/target.ts';
 import { applyAll } from '../core/schema/apply.ts';
 import { invertAll } from '../core/schema/invert.ts';
@@ -11,6 +12,7 @@ import type { MigrationOperation } from '../core/schema/operation.ts';
 import { sqlEngines } from './kit/engines.ts';
 import { definedInCode } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 // `svc db migrate --keep`: what a migration drops is renamed, and a rollback brings it back.
 
@@ -48,7 +50,11 @@ const ground: readonly MigrationOperation[] = [
   },
 ];
 
-const made = (tag: string, up: readonly MigrationOperation[], before: readonly MigrationOperation[] = []): Migration => ({
+const made = (
+  tag: string,
+  up: readonly MigrationOperation[],
+  before: readonly MigrationOperation[] = [],
+): Migration => ({
   tag,
   name: tag,
   up,
@@ -66,9 +72,18 @@ const dropFields = made(
   ],
   ground,
 );
+const dropLater = made(
+  '20260103_000000_drop',
+  [{ type: 'dropCollection', collection: 'orders' }],
+  [...ground, ...dropFields.up],
+);
 const files = (...migrations: readonly Migration[]) => migrations.map(definedInCode);
 
-const BINARY: Readonly<Record<string, string>> = { postgresql: "'\\x00ff10'", mysql: "x'00ff10'", mariadb: "x'00ff10'" };
+const BINARY: Readonly<Record<string, string>> = {
+  postgresql: "'\\x00ff10'",
+  mysql: "x'00ff10'",
+  mariadb: "x'00ff10'",
+};
 
 async function fill({ connection, dialect }: Target): Promise<void> {
   await connection.query("INSERT INTO people (id, name) VALUES (1, 'Ann'), (2, 'Zoë')");
@@ -139,5 +154,65 @@ for (const engine of sqlEngines) {
     await assertAsInHistory(target);
     const columns = Object.keys(before[0] ?? {}).join(', ');
     assert.deepEqual(await rows(target, `SELECT ${columns} FROM orders ORDER BY id`), before);
+  });
+
+  it('a purge drops what is due, and a rollback then says what does not come back', async (target) => {
+    await migrate(target, files(first));
+    await fill(target);
+    await migrate(target, files(first, dropFields), { keepMs: 0 });
+    await migrate(target, files(first, dropFields, dropLater), { keepMs: DAY });
+    await expectError(purge(target), 'destructive');
+    const purged = await purge(target, { allowDestructive: true });
+    assert.deepEqual(purged.map(({ field }) => field).sort(), ['code', 'data', 'state']);
+    const left = await listKept(target);
+    assert.deepEqual(
+      left.map(({ table, field }) => [table, field]),
+      [['orders', undefined]],
+    );
+    assert.deepEqual(await purge(target, { allowDestructive: true }), []);
+    assert.equal((await purge(target, { allowDestructive: true, all: true })).length, 1);
+    assert.deepEqual(await listKept(target), []);
+    await assertAsInHistory(target);
+    const notices: string[] = [];
+    await rollback(target, { onEvent: (event) => event.type === 'notice' && notices.push(event.message) });
+    assert.match(notices.join(), /^"orders" was purged on 20.*: it comes back without its data\.$/);
+    assert.deepEqual(await rows(target), []);
+    await assertAsInHistory(target);
+  });
+
+  it('a field is kept in a table that is renamed, and in one that is kept', async (target) => {
+    await migrate(target, files(first));
+    await fill(target);
+    const before = await rows(target);
+    const renamed = made(
+      '20260103_000000_rename',
+      [{ type: 'renameCollection', collection: 'orders', to: 'sales' }],
+      [...ground, ...dropFields.up],
+    );
+    const dropped = made(
+      '20260104_000000_drop',
+      [{ type: 'dropCollection', collection: 'sales' }],
+      [...ground, ...dropFields.up, ...renamed.up],
+    );
+    await migrate(target, files(first, dropFields, renamed, dropped), { keepMs: 0 });
+    await assertAsInHistory(target);
+    assert.equal((await listKept(target)).length, 4);
+    await rollback(target, { count: 3 });
+    await assertAsInHistory(target);
+    const columns = Object.keys(before[0] ?? {}).join(', ');
+    assert.deepEqual(await rows(target, `SELECT ${columns} FROM orders ORDER BY id`), before);
+
+    await migrate(target, files(first, dropFields, renamed, dropped), { keepMs: 0 });
+    assert.equal((await purge(target, { allowDestructive: true })).length, 4);
+    assert.deepEqual(await listKept(target), []);
+  });
+
+  it('of two purges at once one drops, and what was restored in the meantime is not dropped', async (target, again) => {
+    await migrate(target, files(first));
+    await fill(target);
+    await migrate(target, files(first, dropTable), { keepMs: 0 });
+    const others = await Promise.all([again(), again()]);
+    const both = await Promise.all(others.map((one) => purge(one, { allowDestructive: true })));
+    assert.deepEqual(both.map(({ length }) => length).sort(), [0, 1]);
   });
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
-import { allRows, anyDefinition, type RecordDefinition, recordWrite, type Versioned } from '../records.ts';
 import { apply } from '../schema/apply.ts';
 import { defineCollection } from '../schema/define.ts';
 import { applyFieldChanges, defineNamedField, diffField } from '../schema/define-field.ts';
@@ -12,11 +11,10 @@ import {
   deserializeCollection,
   type Field,
   type SchemaModel,
-  type SerializedCollection,
   serializeCollection,
 } from '../schema/model.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
-import { isKeptName, KEPT_PREFIX } from '../schema/names.ts';
+import { KEPT_PREFIX } from '../schema/names.ts';
 import type {
   AddField,
   CreateCollection,
@@ -26,98 +24,9 @@ import type {
   MigrationOperation,
   Operation,
 } from '../schema/operation.ts';
-import type { MigrationRun } from './journal.ts';
+import { type Keep, type Kept, type KeptRow, withKeptField, withoutKeptFields } from './kept.ts';
 import type { Migration } from './migration.ts';
-import type { PlannedMigration } from './plan.ts';
 import type { Target } from './target.ts';
-
-/*
- * `svc db migrate --keep 30d` renames what a migration drops. The catalog says what is kept: whatever has a name that begins
- * with `_svc_kept_`. `_svc_kept` says what it was, and is written before the first statement runs. So a run that is killed
- * leaves a row too many, which nobody reads, and never a table that nobody knows.
- */
-
-/** A row of `_svc_kept`. */
-export interface KeptRow {
-  /** The name that the table or the field has while it is kept. */
-  readonly name: string;
-  readonly tag: string;
-  readonly collection: string;
-  /** Null for a table. */
-  readonly field: string | null;
-  readonly kept_at: Date;
-  readonly kept_until: Date;
-  /** Written before the statement that drops it. */
-  readonly purged_at: Date | null;
-  /** The table as it is kept, or a table with only the field. */
-  readonly definition: SerializedCollection;
-}
-
-export const keptTable: RecordDefinition<KeptRow> = {
-  collection: '_svc_kept',
-  key: 'name',
-  columns: {
-    name: { type: 'string' },
-    tag: { type: 'string' },
-    collection: { type: 'text' },
-    field: { type: 'text', nullable: true },
-    kept_at: { type: 'timestamp' },
-    kept_until: { type: 'timestamp' },
-    purged_at: { type: 'timestamp', nullable: true },
-    definition: { type: 'json' },
-  },
-  indexes: [{ name: 'byTime', equals: [], sort: 'kept_at' }],
-  colocateWithLock: true,
-};
-
-/** Something that a plan keeps. */
-export type Keep = Pick<KeptRow, 'name' | 'tag' | 'collection' | 'field' | 'definition'> & { readonly ms: number };
-
-export interface Kept extends Versioned<KeptRow> {
-  /** Whether the catalog still has it. */
-  readonly exists: boolean;
-  /** The present table of a field that exists. */
-  readonly table: string | undefined;
-}
-
-/** What was kept at some time, the latest last. */
-export async function readKept({ connection }: Pick<Target, 'connection'>): Promise<readonly Kept[]> {
-  if (!connection.kept) return [];
-  const rows: Versioned<KeptRow>[] = [];
-  for await (const row of allRows(connection.records(keptTable), 'byTime', { limit: 1000 })) rows.push(row);
-  if (rows.length === 0) return [];
-  const names = await connection.kept();
-  return rows.map((row) => ({ ...row, exists: names.has(row.record.name), table: names.get(row.record.name) }));
-}
-
-/** Throws `not_supported` on an engine that cannot keep what is dropped. */
-export function assertKeeps({ connection, dialect }: Target): void {
-  if (connection.kept) return;
-  throw new SvcError('not_supported', `--keep is not possible with the dialect "${dialect.name}".`, {
-    why: 'The engine cannot rename a table or a field in place, or the dialect cannot find what was renamed.',
-    state: 'Nothing was changed.',
-    next: ['Run the command without --keep, after a backup.'],
-  });
-}
-
-/** Called under the lock, before the first statement. */
-export async function writeKept({ target, epoch }: MigrationRun, planned: readonly PlannedMigration[]): Promise<void> {
-  const { connection } = target;
-  const keeps = planned.flatMap((one) => one.keeps ?? []);
-  if (keeps.length === 0) return;
-  await connection.ensureTables([anyDefinition(keptTable)]);
-  const store = connection.records(keptTable);
-  const now = await connection.now();
-  const writes = [];
-  for (const { ms, ...keep } of keeps) {
-    // A run that was killed before its first statement left a row of this name.
-    const known = await store.get(keep.name);
-    const row = { ...keep, kept_at: now, kept_until: new Date(now.getTime() + ms), purged_at: null };
-    writes.push(recordWrite(keptTable, row, known?.version));
-  }
-  const { failure } = await connection.run([{ transactional: true, statements: [], writes }], epoch);
-  if (failure) throw failure.error;
-}
 
 /** The operations that run in place of one of a migration. */
 export interface Replacement {
@@ -262,7 +171,7 @@ export function restoreKept(
     const row = find(operation.collection, operation.field.name);
     const table = row && nameAtStart(down.slice(0, index), operation.collection);
     const collection = table === undefined ? undefined : model.get(table);
-    if (row && collection) model.set(collection.name, withField(collection, row));
+    if (row && collection) model.set(collection.name, withKeptField(collection, row));
   }
   return (operation, _, current) => {
     if (operation.type === 'createCollection' && !operation.options?.sqlOptions?.ifNotExists) {
@@ -285,11 +194,6 @@ function nameAtStart(operations: readonly MigrationOperation[], table: string): 
   return name;
 }
 
-function withField(collection: Collection, { name, definition }: KeptRow): Collection {
-  const [field] = definition.fields;
-  return field ? { ...collection, fields: new Map(collection.fields).set(name, { ...field, name }) } : collection;
-}
-
 function restoreTable(
   operation: CreateCollection,
   { name, definition }: KeptRow,
@@ -299,7 +203,9 @@ function restoreTable(
   const wanted = defineCollection(operation);
   const kept = { ...deserializeCollection(definition), name };
   const normal = (one: Collection) =>
-    normalize(new Map([[wanted.name, { ...one, name: wanted.name, constraints: new Map() }]])).get(wanted.name);
+    normalize(new Map([[wanted.name, { ...withoutKeptFields(one), name: wanted.name, constraints: new Map() }]])).get(
+      wanted.name,
+    );
   if (!isDeepStrictEqual(normal(wanted), normal(kept))) throw differsError(`The table "${wanted.name}"`, name);
   model.set(name, kept);
   const missing = [...wanted.constraints.values()].filter((constraint) => !kept.constraints.has(constraint.name));
@@ -329,7 +235,7 @@ function restoreField({ collection: table, field: named }: AddField, row: KeptRo
     throw differsError(`The field "${table}.${wanted.name}"`, name);
   const collection = collectionOf(model, table);
   // A table that this rollback has restored.
-  if (!collection.fields.has(name)) model.set(table, withField(collection, row));
+  if (!collection.fields.has(name)) model.set(table, withKeptField(collection, row));
   return {
     operations: [
       { type: 'renameField', collection: table, from: name, to: wanted.name },
@@ -342,24 +248,4 @@ function differsError(what: string, name: string): SvcError {
   return new SvcError('not_reversible_now', `${what} is kept, and is not the one that the rollback creates.`, {
     why: `It is kept as "${name}", with other fields or types.`,
   });
-}
-
-/** A model without what is kept. */
-export function withoutKept(model: SchemaModel): SchemaModel {
-  return new Map([...model].filter(([name]) => !isKeptName(name)).map(([name, one]) => [name, withoutKeptFields(one)]));
-}
-
-export function withoutKeptFields(collection: Collection): Collection {
-  const fields = [...collection.fields].filter(([name]) => !isKeptName(name));
-  return fields.length === collection.fields.size ? collection : { ...collection, fields: new Map(fields) };
-}
-
-/** Removes from a model what an operation has kept. */
-export function forgetKept(model: MutableSchema, { name, collection, field }: Keep): void {
-  if (field === null) {
-    model.delete(name);
-    return;
-  }
-  const one = model.get(collection);
-  if (one) model.set(collection, withoutKeptFields(one));
 }

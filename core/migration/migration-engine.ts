@@ -6,7 +6,7 @@ import { deepCopy, validatedArguments } from './arguments.ts';
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
 import type { HistoryOrigin, HistoryStatus } from './history-table.ts';
-import { readKept } from './keep.ts';
+import { readKept } from './kept.ts';
 import { withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
 import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';

@@ -6,7 +6,8 @@ import { affectedCollections, affectedMembers, requiredCollections } from './aff
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertHistoryVersion, type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
 import { HISTORY_VERSION, historyTable } from './history-table.ts';
-import { type Kept, readKept, restoreKept } from './keep.ts';
+import { restoreKept } from './keep.ts';
+import { type Kept, purgedBefore, readKept } from './kept.ts';
 import { type Migration, whyIrreversible } from './migration.ts';
 import {
   type AppliedMigration,
@@ -166,10 +167,12 @@ export async function planOneRollback(
   const index = completed.findIndex(({ tag }) => tag === migration.tag);
   const laterCount = index < 0 ? 0 : completed.length - 1 - index;
   try {
+    const purged = purgedBefore(migration, kept);
     const replace = restoreKept(target, migration, kept, model);
     const planned = {
       ...(await planMigration(target, migration, 'down', row.origin, model, { skipped, replace })),
       skipped,
+      ...(purged.length > 0 && { purged }),
     };
     const differences = laterCount > 0 ? rollbackDifferences([planned], completed, target.dialect.name) : [];
     if (differences.length === 0) return planned;

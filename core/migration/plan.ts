@@ -12,7 +12,8 @@ import { affectedCollections, CreatedTables, requiredCollections } from './affec
 import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
-import { forgetKept, type Keep, type Replace } from './keep.ts';
+import type { Replace } from './keep.ts';
+import { addKeptFields, forgetKept, type Keep } from './kept.ts';
 import { assertKnownDialects } from './known-dialects.ts';
 import { checksum, type Migration } from './migration.ts';
 import { compileObject } from './objects.ts';
@@ -36,6 +37,8 @@ export interface PlannedMigration {
   readonly ran?: readonly MigrationOperation[];
   /** What it keeps. */
   readonly keeps?: readonly Keep[];
+  /** Of a rollback: what does not come back, because it was purged, in words. */
+  readonly purged?: readonly string[];
   /** The affected collections before the migration; undefined if an older SDK started it. */
   readonly before: SchemaModel | undefined;
   /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
@@ -116,7 +119,7 @@ export async function planMigration(
       }
       if (replacement?.keep) {
         keeps.push(replacement.keep);
-        forgetKept(model, replacement.keep);
+        forgetKept(target, model, replacement.keep);
       }
       isReplaced ||= replacement !== undefined;
       if (!isHarmless && statements.some((statement) => statement.destructive)) destructive.push(operation);
@@ -328,6 +331,7 @@ export async function modelForPlanning(
   operations: readonly MigrationOperation[],
 ): Promise<MutableSchema> {
   const model = await history.takeModel({ connection, dialect });
+  if (dialect.capabilities.storesFields) await addKeptFields(model, { connection });
   const dropped = tablesDroppedWithCascade(operations);
   if (dropped.size === 0 || dialect.capabilities.unsupported.foreignKey) return model;
   for (const found of (await connection.introspect()).values()) {

@@ -15,7 +15,7 @@ import {
   sentStatements,
   statementsBeforeStep,
 } from './journal.ts';
-import { writeKept } from './keep.ts';
+import { writeKept } from './kept.ts';
 import type { PlannedMigration } from './plan.ts';
 import { runReviewed } from './plan-approval.ts';
 import { assertEffect, withVerification } from './verify-effect.ts';

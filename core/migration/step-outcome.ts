@@ -8,7 +8,7 @@ import { drift, withoutUnknownReferences } from './drift.ts';
 import { modelFromMigrations } from './history.ts';
 import type { JournalStep } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
-import { withoutKept } from './keep.ts';
+import { withoutKept } from './kept.ts';
 import { operationsOf, type PlannedMigration } from './plan.ts';
 
 /** Whether a started step took effect, by its own check or by the catalog compared with the model before and after. */
