@@ -1,5 +1,6 @@
 import type { Connection } from '../../core/dialect.ts';
 import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
+import { type Keep, lossesNotKept } from '../../core/migration/kept.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
 import {
   durationText,
@@ -16,6 +17,7 @@ export interface PlannedMigrationText {
   readonly direction?: 'up' | 'down';
   /** What the linter finds, a line each. */
   readonly lint?: readonly string[];
+  readonly keeps?: readonly Keep[];
   /** Of a rollback: what does not come back, because it was purged. */
   readonly purged?: readonly string[];
 }
@@ -32,11 +34,12 @@ export function planText(
 ): string {
   const lines = [`-- ${label}`, ...permissionLines(steps)];
   if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
-  for (const { migration, statements, direction = 'up', lint = [], purged = [] } of steps) {
+  for (const step of steps) {
+    const { migration, statements, direction = 'up', lint = [], purged = [] } = step;
     lines.push('', `-- ${migration.tag}`);
     for (const line of lint) lines.push(`-- lint ${oneLineComment(line)}`);
     for (const sentence of purged) lines.push(`-- purged: ${oneLineComment(sentence)}`);
-    if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${oneLineComment(loss)}`);
+    if (direction === 'up') for (const loss of lossesNotKept(step)) lines.push(`-- lossy: ${oneLineComment(loss)}`);
     if (migration.irreversible !== undefined)
       lines.push(`-- irreversible${onDialects(migration)}: ${oneLineComment(migration.irreversible)}`);
     for (const statement of statements) {
@@ -129,10 +132,10 @@ export function preambleData({ preamble }: Pick<Connection, 'preamble'>): { prea
 
 /** A plan, for `--json`. */
 export function planData(steps: readonly PlannedMigrationText[]): object[] {
-  return steps.map(({ migration, statements, lint }) => ({
+  return steps.map(({ migration, statements, keeps, lint }) => ({
     tag: migration.tag,
     ...(lint && { lint }),
-    ...(migration.lossy && { lossy: migration.lossy }),
+    ...(migration.lossy && { lossy: lossesNotKept({ migration, ...(keeps && { keeps }) }) }),
     ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),
     ...(migration.irreversibleOn && { irreversibleOn: migration.irreversibleOn }),
     ...(migration.allow && { allow: migration.allow }),

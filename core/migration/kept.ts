@@ -1,5 +1,6 @@
 import { SvcError } from '../errors.ts';
 import { allRows, anyDefinition, type RecordDefinition, recordWrite, type Versioned } from '../records.ts';
+import { dropLoss } from '../schema/data-risks.ts';
 import type { Collection, SchemaModel, SerializedCollection } from '../schema/model.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { isKeptName } from '../schema/names.ts';
@@ -113,6 +114,15 @@ export function purgedBefore({ tag }: Migration, all: readonly Kept[]): readonly
       ? [`${what} was purged on ${record.purged_at.toISOString()}: it comes back without its data.`]
       : [],
   );
+}
+
+/** What a migration says that it loses, without what is kept. */
+export function lossesNotKept({
+  migration,
+  keeps = [],
+}: Pick<PlannedMigration, 'migration' | 'keeps'>): readonly string[] {
+  const kept = new Set(keeps.map(({ collection, field }) => dropLoss(collection, field ?? undefined)));
+  return (migration.lossy ?? []).filter((sentence) => !kept.has(sentence));
 }
 
 /** A model without what is kept. */

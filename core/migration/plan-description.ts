@@ -1,5 +1,6 @@
 import type { MigrationOperation } from '../schema/operation.ts';
 import type { PlanPart } from './bound-plan.ts';
+import { lossesNotKept } from './kept.ts';
 import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { AskOptions, ShownPlan } from './plan-approver.ts';
@@ -22,7 +23,8 @@ export function shownPlan({ env, database, dialect }: Target, action: string, pa
 }
 
 function rollbackText({ migration, operations = [], destructive = [], keeps = [] }: PlanPart, dialect: string): string {
-  const { up, down, lossy = [] } = migration;
+  const { up, down } = migration;
+  const lossy = lossesNotKept({ migration, keeps });
   const reason = whyIrreversible(migration, dialect);
   if (reason !== undefined) return `none: ${reason}`;
   if (down.length === 0 && up.length > 0) return 'none';
@@ -30,7 +32,7 @@ function rollbackText({ migration, operations = [], destructive = [], keeps = []
   const [keep] = keeps;
   if (keep) {
     const comesBack = `what is kept comes back with its data, for ${durationText(keep.ms)} after the run`;
-    return destructive.length > 0 ? `${comesBack}; the other data does not` : comesBack;
+    return destructive.length > 0 || lossy.length > 0 ? `${comesBack}; the other data does not` : comesBack;
   }
   return lossy.length > 0 || destructive.length > 0
     ? 'the schema comes back, the data does not'
@@ -58,11 +60,8 @@ export async function effectsOf(
 ): Promise<PlanEffects> {
   const losses: string[] = [];
   const copies: string[] = [];
-  for (const { tag, direction, statements, operations = [], migration } of await previewStatements(
-    target,
-    planned,
-    options,
-  )) {
+  for (const one of await previewStatements(target, planned, options)) {
+    const { tag, direction, statements, operations = [] } = one;
     for (const [index, { text, destructive, keptMs, loss, copy }] of statements.entries()) {
       const operation = operations[index];
       const rows = loss ? [`${loss.collection} has ${rowsOfLoss(loss)}`] : [];
@@ -75,7 +74,7 @@ export async function effectsOf(
       if (copy)
         copies.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
     }
-    if (direction === 'up') losses.push(...(migration.lossy ?? []).map((sentence) => `${tag}: ${sentence}`));
+    if (direction === 'up') losses.push(...lossesNotKept(one).map((sentence) => `${tag}: ${sentence}`));
   }
   return { losses, copies };
 }
