@@ -48,6 +48,11 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/db/migrate/rollback.ts'),
   },
   {
+    path: 'db migrate purge',
+    summary: 'Drops what --keep has kept long enough',
+    load: () => import('./commands/db/migrate/purge.ts'),
+  },
+  {
     path: 'db migrate create',
     summary: 'Creates an empty migration to edit',
     load: () => import('./commands/db/migrate/create.ts'),

@@ -39,6 +39,11 @@ export interface Capabilities {
   readonly transactionalDdl: boolean;
   /** `run` executes one segment at a time and calls the observer for each, so core passes many segments at once. */
   readonly runsSegmentsSingly?: true;
+  /**
+   * The engine knows only those fields that svc stores, so what is stored of a table includes fields that are kept: they are
+   * in the model that `compile` receives.
+   */
+  readonly storesFields?: true;
   readonly names: NameRules;
   /** Absent where a transaction holds any number of locks, or where DDL is not in one. */
   readonly transactionLocks?: TransactionLocks;
@@ -104,6 +109,8 @@ export interface Statement<Step = unknown> {
   readonly awaitEffect?: Step;
   /** Safe to run again after an interrupted attempt, so recovery does not check whether it took effect. */
   readonly idempotent?: true;
+  /** It only renames what its migration drops, which is kept for this many milliseconds. */
+  readonly keptMs?: number;
   /**
    * A query that returns a row once the statement has taken effect. The author of a raw statement supplies it. If an
    * operation compiles to several statements, each needs one, so that recovery can determine which took effect.
@@ -284,6 +291,11 @@ export interface Connection<Step = unknown> {
    * Undefined if it does not exist, or if svc has stored a description of it already.
    */
   introspectAs?(collection: Collection): Promise<Collection | undefined>;
+  /**
+   * The tables and fields whose names begin with `_svc_kept_`, which `introspect` leaves out: by its name, the present table
+   * of a field, and undefined of a table. Absent: this engine cannot keep what a migration drops.
+   */
+  kept?(): Promise<ReadonlyMap<string, string | undefined>>;
   /** The objects that are not tables, each with a text that creates it. Those of extensions and of svc are left out. */
   objects?(): Promise<readonly DatabaseObject[]>;
   /** The objects with their texts as `objects` returns them after they are created; as written, if the server refuses. */

@@ -51,6 +51,7 @@ const failure = object({
 });
 
 const row = object({ table: text, rows: count }, { atLeast: yes, values: count });
+const kept = object({ table: text, rows: count, hours: count }, { atLeast: yes, values: count });
 const copy = object({ table: text, rows: orNull(count), permitted: flag }, { estimate: yes });
 const plan = list(
   object(
@@ -59,7 +60,7 @@ const plan = list(
       statements: list(
         object(
           { text, transactional: flag, destructive: flag },
-          { loses: row, copies: copy, fails: open({ message: text }, { code: text, why: text }) },
+          { loses: row, keeps: kept, copies: copy, fails: open({ message: text }, { code: text, why: text }) },
         ),
       ),
     },
@@ -98,6 +99,10 @@ const entry = object(
     error: text,
     rollingBack: yes,
   },
+);
+const keptEntry = object(
+  { table: text, name: about(text, 'the name while it is kept'), tag: text, keptAt: moment, keptUntil: moment },
+  { field: text },
 );
 const delegation: Properties = {
   delegationId: text,
@@ -237,6 +242,7 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
           completed: count,
           pending: count,
           outOfOrder: texts,
+          kept: about(list(keptEntry), 'what `--keep` keeps'),
           entries: list(entry),
         },
         { lastApplied: text },
@@ -247,6 +253,14 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
     result({ ...database, ...ran, destroyed: list(object({ tag: text, statement: text })) }),
     result({ ...database, ...planned }, plannedOptional),
   ),
+  'db migrate purge': result({
+    databases: list(
+      either(
+        object({ ...database, purged: list(keptEntry) }),
+        object({ ...database, kept: list(keptEntry), ...planned }, plannedOptional),
+      ),
+    ),
+  }),
   'db migrate create': result({ ...database, tag: text, file: text }),
   'db migrate lint': result({
     checked: about(count, 'migrations that were checked'),

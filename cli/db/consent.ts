@@ -53,7 +53,8 @@ export async function consentToMigrate(
     command.note(`These statements destroy data in ${label}:`);
     for (const line of lost) command.note(`  ${line}`);
     const message = `${plural(lost.length, 'statement')} destroy${lost.length === 1 ? 's' : ''} data. Continue?`;
-    if (!(await confirm(command, { message, flag: 'svc db migrate --allow-destructive' }))) throw declined();
+    if (!(await confirm(command, { message, flag: `svc ${command.path.join(' ')} --allow-destructive` })))
+      throw declined();
   };
 }
 

@@ -1,7 +1,13 @@
 import type { Connection } from '../../core/dialect.ts';
 import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
+import { type Keep, lossesNotKept } from '../../core/migration/kept.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
-import { type PreviewedStatement, rowsOfCopy, rowsOfLoss } from '../../core/migration/preview-statements.ts';
+import {
+  durationText,
+  type PreviewedStatement,
+  rowsOfCopy,
+  rowsOfLoss,
+} from '../../core/migration/preview-statements.ts';
 import { escapeControls } from '../output.ts';
 
 export interface PlannedMigrationText {
@@ -11,6 +17,9 @@ export interface PlannedMigrationText {
   readonly direction?: 'up' | 'down';
   /** What the linter finds, a line each. */
   readonly lint?: readonly string[];
+  readonly keeps?: readonly Keep[];
+  /** Of a rollback: what does not come back, because it was purged. */
+  readonly purged?: readonly string[];
 }
 
 /**
@@ -25,15 +34,21 @@ export function planText(
 ): string {
   const lines = [`-- ${label}`, ...permissionLines(steps)];
   if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
-  for (const { migration, statements, direction = 'up', lint = [] } of steps) {
+  for (const step of steps) {
+    const { migration, statements, direction = 'up', lint = [], purged = [] } = step;
     lines.push('', `-- ${migration.tag}`);
     for (const line of lint) lines.push(`-- lint ${oneLineComment(line)}`);
-    if (direction === 'up') for (const loss of migration.lossy ?? []) lines.push(`-- lossy: ${oneLineComment(loss)}`);
+    for (const sentence of purged) lines.push(`-- purged: ${oneLineComment(sentence)}`);
+    if (direction === 'up') for (const loss of lossesNotKept(step)) lines.push(`-- lossy: ${oneLineComment(loss)}`);
     if (migration.irreversible !== undefined)
       lines.push(`-- irreversible${onDialects(migration)}: ${oneLineComment(migration.irreversible)}`);
     for (const statement of statements) {
       if (statement.destructive)
         lines.push(`-- destroys data${statement.loss ? `: ${lossText(statement.loss)}` : ', not known how much'}:`);
+      if (statement.keptMs !== undefined)
+        lines.push(
+          `-- keeps it for ${durationText(statement.keptMs)}${statement.loss ? `: ${lossText(statement.loss)}` : ''}:`,
+        );
       if (statement.copy) lines.push(`-- copies ${copyText(statement.copy)}, which blocks writes to it:`);
       if (statement.failure !== undefined)
         lines.push(`-- will fail: ${oneLineComment(failureText(statement.failure))}`);
@@ -117,23 +132,24 @@ export function preambleData({ preamble }: Pick<Connection, 'preamble'>): { prea
 
 /** A plan, for `--json`. */
 export function planData(steps: readonly PlannedMigrationText[]): object[] {
-  return steps.map(({ migration, statements, lint }) => ({
+  return steps.map(({ migration, statements, keeps, lint }) => ({
     tag: migration.tag,
     ...(lint && { lint }),
-    ...(migration.lossy && { lossy: migration.lossy }),
+    ...(migration.lossy && { lossy: lossesNotKept({ migration, ...(keeps && { keeps }) }) }),
     ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),
     ...(migration.irreversibleOn && { irreversibleOn: migration.irreversibleOn }),
     ...(migration.allow && { allow: migration.allow }),
-    statements: statements.map(({ text, transactional, destructive, copy, loss, failure }) => ({
+    statements: statements.map(({ text, transactional, destructive, keptMs, copy, loss, failure }) => ({
       text,
       transactional,
       destructive,
       ...(loss && {
-        loses: {
+        [keptMs === undefined ? 'loses' : 'keeps']: {
           table: loss.collection,
           rows: loss.rows,
           ...(loss.hasMore && { atLeast: true }),
           ...(loss.values !== undefined && { values: loss.values }),
+          ...(keptMs !== undefined && { hours: keptMs / 3_600_000 }),
         },
       }),
       ...(copy && {

@@ -1,8 +1,9 @@
 import { nextStepsToAlign } from '../../core/migration/order.ts';
+import type { KeptEntry } from '../../core/migration/purge.ts';
 import { resolveCommands } from '../../core/migration/reconcile.ts';
 import type { StatusEntry } from '../../core/migration/status.ts';
 import type { CommandResult } from '../base.ts';
-import { oneLine } from '../output.ts';
+import { formatMinute, oneLine } from '../output.ts';
 
 /** What is wrong with an entry that is neither completed nor pending. */
 export function describeProblem({ state, step = 0, steps = 0, error, file, rollingBack }: StatusEntry): string {
@@ -20,6 +21,12 @@ export function describeProblem({ state, step = 0, steps = 0, error, file, rolli
     default:
       return 'file is missing';
   }
+}
+
+/** `orders, dropped by 20261120_103000_cleanup, kept until 2026-12-20 10:30` */
+export function keptText({ table, field, tag, keptUntil }: KeptEntry): string {
+  const what = field === undefined ? table : `${table}.${field}`;
+  return `${what}, dropped by ${tag}, kept until ${formatMinute(keptUntil)}`;
 }
 
 /** What resolves the first problem of a database. */

@@ -9,7 +9,7 @@ import type { Target } from './target.ts';
 export interface PlanPart
   extends Pick<
     PlannedMigration,
-    'tag' | 'direction' | 'origin' | 'checksum' | 'migration' | 'operations' | 'destructive'
+    'tag' | 'direction' | 'origin' | 'checksum' | 'migration' | 'operations' | 'destructive' | 'keeps'
   > {
   readonly statements: readonly { readonly text: string }[];
 }
@@ -18,12 +18,15 @@ export function bindPlan(action: string, parts: readonly PlanPart[], history: Hi
   return {
     action,
     history: historyDigest(history, new Set(parts.map(({ tag }) => tag))),
-    migrations: parts.map(({ tag, direction, origin, checksum, statements, migration }) => {
+    migrations: parts.map(({ tag, direction, origin, checksum, statements, migration, keeps = [] }) => {
       const texts = statements.map(({ text }) => text);
       // The tag of a change by the API has the time of the call.
       return origin === 'api'
         ? { tag: nameOfTag(tag), direction, checksum: jsonDigest(migration[direction]), was: null, statements: texts }
-        : { tag, direction, checksum, was: stateOf(history, tag), statements: texts };
+        : {
+            ...{ tag, direction, checksum, was: stateOf(history, tag), statements: texts },
+            ...(keeps[0] && { keptMs: keeps[0].ms }),
+          };
     }),
   };
 }

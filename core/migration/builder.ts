@@ -1,5 +1,6 @@
 import type { Dialect } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
+import { dropLoss } from '../schema/data-risks.ts';
 import { invertObjectOperation } from '../schema/database-object.ts';
 import { defaultDatesAsText, defaultDatesInListAsText, type FieldValue } from '../schema/dates.ts';
 import { CHANGES_SHAPE } from '../schema/define-field.ts';
@@ -136,7 +137,7 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
         was
           ? [{ type: 'createCollection', name, ...was, fields: storedFields(was.fields) }]
           : `dropCollection ${name} has no \`was\`, so the table cannot be restored.`,
-      { options, optionsShape: DROP_OPTIONS, lossy: () => `Rows of ${name} cannot be restored.` },
+      { options, optionsShape: DROP_OPTIONS, lossy: () => dropLoss(name) },
     );
   }
 
@@ -165,7 +166,7 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
         was
           ? [{ type: 'addField', collection, field: { name: field, ...(defaultDatesAsText(was) as FieldDefinition) } }]
           : `dropField ${collection}.${field} has no \`was\`, so the field cannot be restored.`,
-      { options, optionsShape: WAS_OPTIONS, lossy: () => `Values of ${collection}.${field} cannot be restored.` },
+      { options, optionsShape: WAS_OPTIONS, lossy: () => dropLoss(collection, field) },
     );
   }
 

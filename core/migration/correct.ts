@@ -21,6 +21,7 @@ export async function correctMigration(
 ): Promise<HistoryRecord> {
   const { journal } = row;
   if (journal?.direction !== 'up') throw editedError(row, file, 'The rollback runs the recorded steps.');
+  if (journal.ran) throw editedError(row, file, 'It keeps what it drops: the recorded steps run.');
   const { migration } = file;
   const model = await modelForPlanning(run.target, run.history, migration.up);
   const planned = await planMigration(run.target, migration, 'up', row.origin, model);

@@ -2,6 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import type { Statement } from '../dialect.ts';
 import type { RecordDefinition } from '../records.ts';
 import type { SerializedCollection } from '../schema/model.ts';
+import type { MigrationOperation } from '../schema/operation.ts';
 import type { Migration } from './migration.ts';
 
 /** Version 2 added the journal columns, version 3 the `found` column. */
@@ -44,6 +45,8 @@ export interface HistoryRow {
 export interface Journal {
   readonly direction: 'up' | 'down';
   readonly steps: readonly JournalStep[];
+  /** What runs in place of the operations of the migration, which keeps or restores something. */
+  readonly ran?: readonly MigrationOperation[];
   /** The affected collections before the first operation; absent if an older SDK started the migration. */
   readonly before?: readonly SerializedCollection[];
 }

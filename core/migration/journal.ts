@@ -148,7 +148,7 @@ class JournalWriter {
   /** This many steps are done; the next one is `started` or not. */
   progress(stepsDone: number, started: boolean): HistoryUpdate {
     const step = statementsBeforeStep(this.#planned, stepsDone);
-    const { tag, direction, steps, before } = this.#planned;
+    const { tag, direction, steps, ran, before } = this.#planned;
     if (!this.#isWholeRowNext) return { tag, status: 'applying', step, started, error: null, epoch: this.#run.epoch };
     const known = this.#run.history.records.get(tag)?.row;
     return {
@@ -156,7 +156,7 @@ class JournalWriter {
       status: 'applying',
       step,
       started,
-      journal: { direction, steps, ...(before && { before: serializeModel(before) }) },
+      journal: { direction, steps, ...(ran && { ran }), ...(before && { before: serializeModel(before) }) },
       applied_at: known?.applied_at ?? null,
       rolled_back_at: known?.rolled_back_at ?? null,
       duration_ms: known?.duration_ms ?? null,

@@ -81,6 +81,7 @@ export async function rollback(target: Target, options: RollbackOptions = {}): P
       async (current) => {
         const planned = await planDown(target, current, last);
         if (!plan) assertPlanConfirmed(planned, confirmed);
+        for (const sentence of planned.flatMap(({ purged = [] }) => purged)) notice(options, sentence);
         await options.assertAllowed?.(planned);
         return planned;
       },

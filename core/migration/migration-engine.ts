@@ -6,6 +6,7 @@ import { deepCopy, validatedArguments } from './arguments.ts';
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
 import type { HistoryOrigin, HistoryStatus } from './history-table.ts';
+import { readKept } from './kept.ts';
 import { withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
 import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
@@ -95,7 +96,10 @@ export class MigrationEngine {
       const completed = await history.completedMigrations(this.#target.connection);
       const model = await modelForPlanning(this.#target, history, copy.down);
       const all = completed.map((record) => record.migration);
-      const planned = await planOneRollback(this.#target, copy, known.row, model, all);
+      const planned = await planOneRollback(this.#target, copy, known.row, model, {
+        completed: all,
+        kept: await readKept(this.#target),
+      });
       assertKeepsEarlier([planned], all, this.#target.dialect.name);
       return planned;
     };

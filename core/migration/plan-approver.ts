@@ -140,6 +140,8 @@ interface BoundMigration {
   /** Its row in the history before the run. */
   readonly was: string | null;
   readonly statements: readonly string[];
+  /** How long it keeps what it drops. */
+  readonly keptMs?: number;
 }
 
 /** What an approval is for. */

@@ -1,9 +1,10 @@
 import type { MigrationOperation } from '../schema/operation.ts';
 import type { PlanPart } from './bound-plan.ts';
+import { lossesNotKept } from './kept.ts';
 import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { AskOptions, ShownPlan } from './plan-approver.ts';
-import { previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
+import { durationText, previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
@@ -21,20 +22,26 @@ export function shownPlan({ env, database, dialect }: Target, action: string, pa
   };
 }
 
-function rollbackText({ migration, operations = [], destructive = [] }: PlanPart, dialect: string): string {
-  const { up, down, lossy = [] } = migration;
+function rollbackText({ migration, operations = [], destructive = [], keeps = [] }: PlanPart, dialect: string): string {
+  const { up, down } = migration;
+  const lossy = lossesNotKept({ migration, keeps });
   const reason = whyIrreversible(migration, dialect);
   if (reason !== undefined) return `none: ${reason}`;
   if (down.length === 0 && up.length > 0) return 'none';
   if (operations.some(isOpaque)) return 'as its file says: svc does not know whether the data comes back';
+  const [keep] = keeps;
+  if (keep) {
+    const comesBack = `what is kept comes back with its data, for ${durationText(keep.ms)} after the run`;
+    return destructive.length > 0 || lossy.length > 0 ? `${comesBack}; the other data does not` : comesBack;
+  }
   return lossy.length > 0 || destructive.length > 0
     ? 'the schema comes back, the data does not'
     : 'everything comes back';
 }
 
-/** Whatever the migration or a flag permits, and whatever a raw statement says of itself. */
+/** Whatever the migration or a flag permits, and whatever a raw statement says of itself; also what is kept for a time. */
 export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): boolean =>
-  statements.some(({ destructive }) => destructive) || operations.some(isOpaque);
+  statements.some(({ destructive, keptMs }) => destructive || keptMs !== undefined) || operations.some(isOpaque);
 
 /** Only its text says what it does. */
 const isOpaque = ({ type }: MigrationOperation): boolean =>
@@ -53,21 +60,21 @@ export async function effectsOf(
 ): Promise<PlanEffects> {
   const losses: string[] = [];
   const copies: string[] = [];
-  for (const { tag, direction, statements, operations = [], migration } of await previewStatements(
-    target,
-    planned,
-    options,
-  )) {
-    for (const [index, { text, destructive, loss, copy }] of statements.entries()) {
+  for (const one of await previewStatements(target, planned, options)) {
+    const { tag, direction, statements, operations = [] } = one;
+    for (const [index, { text, destructive, keptMs, loss, copy }] of statements.entries()) {
       const operation = operations[index];
-      if (destructive) losses.push(`${tag}: ${text}${loss ? ` (${loss.collection} has ${rowsOfLoss(loss)})` : ''}`);
+      const rows = loss ? [`${loss.collection} has ${rowsOfLoss(loss)}`] : [];
+      const kept = keptMs === undefined ? [] : [`kept for ${durationText(keptMs)}`];
+      const facts = [...rows, ...kept].join(', ');
+      if (destructive || keptMs !== undefined) losses.push(`${tag}: ${text}${facts && ` (${facts})`}`);
       else if (operation && isOpaque(operation)) {
         losses.push(`${tag}: ${text} (${operation.type}: svc knows its text only)`);
       }
       if (copy)
         copies.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
     }
-    if (direction === 'up') losses.push(...(migration.lossy ?? []).map((sentence) => `${tag}: ${sentence}`));
+    if (direction === 'up') losses.push(...lossesNotKept(one).map((sentence) => `${tag}: ${sentence}`));
   }
   return { losses, copies };
 }

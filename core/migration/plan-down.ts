@@ -6,6 +6,8 @@ import { affectedCollections, affectedMembers, requiredCollections } from './aff
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertHistoryVersion, type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
 import { HISTORY_VERSION, historyTable } from './history-table.ts';
+import { restoreKept } from './keep.ts';
+import { type Kept, purgedBefore, readKept } from './kept.ts';
 import { type Migration, whyIrreversible } from './migration.ts';
 import {
   type AppliedMigration,
@@ -103,7 +105,9 @@ export async function planDown(
     toRollBack.flatMap(({ migration }) => migration.down),
   );
   const planned: PlannedRollback[] = [];
-  for (const { migration, row } of toRollBack) planned.push(await planOneRollback(target, migration, row, model));
+  const kept = await readKept(target);
+  for (const { migration, row } of toRollBack)
+    planned.push(await planOneRollback(target, migration, row, model, { kept }));
   const applied = await appliedMigrations(target.connection, history);
   assertRollbackOrder(planned, applied, target.dialect.name);
   assertKeepsEarlier(
@@ -156,14 +160,20 @@ export async function planOneRollback(
   migration: Migration,
   row: Pick<HistorySummary, 'tag' | 'seq' | 'origin' | 'steps' | 'duration_ms'>,
   model: MutableSchema,
-  completed: readonly Migration[] = [],
+  { completed = [], kept }: { readonly completed?: readonly Migration[]; readonly kept: readonly Kept[] },
 ): Promise<PlannedRollback> {
   assertReversible(migration, row, target.dialect.name);
   const skipped = await preexistingTableDrops(target, migration, row);
   const index = completed.findIndex(({ tag }) => tag === migration.tag);
   const laterCount = index < 0 ? 0 : completed.length - 1 - index;
   try {
-    const planned = { ...(await planMigration(target, migration, 'down', row.origin, model, { skipped })), skipped };
+    const purged = purgedBefore(migration, kept);
+    const replace = restoreKept(target, migration, kept, model);
+    const planned = {
+      ...(await planMigration(target, migration, 'down', row.origin, model, { skipped, replace })),
+      skipped,
+      ...(purged.length > 0 && { purged }),
+    };
     const differences = laterCount > 0 ? rollbackDifferences([planned], completed, target.dialect.name) : [];
     if (differences.length === 0) return planned;
     throw new SvcError('not_reversible_now', 'The rollback would not produce the schema of the other migrations.', {

@@ -1,7 +1,10 @@
 import { isSvcError, SvcError } from '../errors.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { CreatedTables } from './affected-collections.ts';
+import { stateOf } from './bound-plan.ts';
 import type { History, HistoryRecord } from './history.ts';
+import { keepDrops, type Replace } from './keep.ts';
+import { assertKeeps } from './kept.ts';
 import type { Migration } from './migration.ts';
 import { appliedMigrations, assertOrder, fitsOnlyInTagOrder } from './order.ts';
 import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
@@ -12,6 +15,8 @@ export interface PlanUpOptions {
   /** The last migration to apply. */
   readonly to?: string;
   readonly allowDestructive?: boolean;
+  /** Keeps what the migrations drop for this many milliseconds, under another name. */
+  readonly keepMs?: number | undefined;
   /** Called with the plan before the lock is taken; throws to stop the run, also for destructive statements. */
   readonly confirm?: (plan: readonly PlannedMigration[]) => Promise<void>;
 }
@@ -40,11 +45,13 @@ export async function planUp(
     pending.flatMap(({ migration }) => migration.up),
   );
   const created = new CreatedTables();
+  const keepOf = await keeping(target, history, options);
   const planned: PlannedMigration[] = [];
   const migrations = pending.map(({ migration }) => migration);
   const { name: dialect } = target.dialect;
   try {
-    for (const one of pending) planned.push(await planPending(target, one, model, created, history));
+    for (const one of pending)
+      planned.push(await planPending(target, one, model, created, history, keepOf?.(one.migration)));
   } catch (error) {
     if (isSvcError(error) && fitsOnlyInTagOrder(completed, migrations, dialect)) {
       assertOrder(completed, migrations, dialect);
@@ -54,6 +61,19 @@ export async function planUp(
   assertOrder(completed, migrations, dialect);
   if (!options.allowDestructive && !options.confirm && !target.approver) assertNotDestructive(planned);
   return planned;
+}
+
+/** What keeps the drops of a migration; undefined without `keepMs`. */
+async function keeping(
+  target: Target,
+  history: History,
+  { keepMs }: PlanUpOptions,
+): Promise<((migration: Migration) => Replace) | undefined> {
+  if (keepMs === undefined) return undefined;
+  assertKeeps(target);
+  const taken = (await target.connection.kept?.()) ?? new Map();
+  return (migration) =>
+    keepDrops(target, migration, stateOf(history, migration.tag), keepMs, (name) => taken.has(name));
 }
 
 /** The pending migrations up to and including this tag. */
@@ -67,6 +87,7 @@ async function planPending(
   model: MutableSchema,
   created: CreatedTables,
   history: History,
+  replace: Replace | undefined,
 ): Promise<PlannedMigration> {
   if (migration.up.length === 0) {
     throw new SvcError('migration_invalid', `The migration "${migration.tag}" has no operations yet.`, {
@@ -76,7 +97,7 @@ async function planPending(
     });
   }
   try {
-    return await planMigration(target, migration, 'up', 'file', model, { created, knownChecksum: checksum });
+    return await planMigration(target, migration, 'up', 'file', model, { created, knownChecksum: checksum, replace });
   } catch (error) {
     const creator = isSvcError(error) && error.code === 'collection_exists' ? creatorOf(migration, history) : undefined;
     if (!creator) throw error;

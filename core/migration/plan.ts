@@ -6,12 +6,14 @@ import { defineCollection } from '../schema/define.ts';
 import type { Collection, ForeignKey, SchemaModel } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
-import { assertNewNamesFree } from '../schema/names.ts';
+import { assertNewNamesFree, assertTableName } from '../schema/names.ts';
 import type { CreateCollection, MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
+import type { Replace } from './keep.ts';
+import { addKeptFields, forgetKept, type Keep } from './kept.ts';
 import { assertKnownDialects } from './known-dialects.ts';
 import { checksum, type Migration } from './migration.ts';
 import { compileObject } from './objects.ts';
@@ -31,6 +33,12 @@ export interface PlannedMigration {
   readonly statements: readonly Statement[];
   /** The operation of each statement; absent if it was compiled earlier and is only being finished. */
   readonly operations?: readonly MigrationOperation[];
+  /** What runs in place of the operations of the migration: it keeps what it drops, or restores what it kept. */
+  readonly ran?: readonly MigrationOperation[];
+  /** What it keeps. */
+  readonly keeps?: readonly Keep[];
+  /** Of a rollback: what does not come back, because it was purged, in words. */
+  readonly purged?: readonly string[];
   /** The affected collections before the migration; undefined if an older SDK started it. */
   readonly before: SchemaModel | undefined;
   /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
@@ -50,6 +58,8 @@ interface PlanOptions {
   readonly created?: CreatedTables;
   /** The migration's checksum, if it is known. */
   readonly knownChecksum?: string;
+  /** Keeps what the operations drop, or restores what they kept. */
+  readonly replace?: Replace | undefined;
 }
 
 /** Compiles one direction of a migration and applies its operations to `model`. An error names the operation. */
@@ -59,32 +69,59 @@ export async function planMigration(
   direction: Direction,
   origin: HistoryOrigin,
   model: MutableSchema,
-  { skipped = new Set(), created = new CreatedTables(), knownChecksum = checksum(migration) }: PlanOptions = {},
+  {
+    skipped = new Set(),
+    created = new CreatedTables(),
+    knownChecksum = checksum(migration),
+    replace,
+  }: PlanOptions = {},
 ): Promise<PlannedMigration> {
   if (direction === 'up') assertKnownDialects(target, migration);
   const compiled: { operation: number; statement: Statement }[] = [];
   const { transactionLocks } = target.dialect.capabilities;
   let locks = 0;
   const destructive: MigrationOperation[] = [];
+  const ran: MigrationOperation[] = [];
+  const keeps: Keep[] = [];
+  let isReplaced = false;
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   const adopted: Collection[] = [];
   for (const [index, operation] of migration[direction].entries()) {
     if (skipped.has(operation)) continue;
     try {
-      const needed = isObjectOperation(operation) ? 0 : (transactionLocks?.count(operation, model) ?? 0);
-      const statements = await planOperation(target, operation, model, { before, preexisting, adopted });
-      if (statements.length > 0) locks += needed;
+      // A name that hides a table from svc.
+      if (operation.type === 'renameCollection') assertTableName(operation.to);
       const isHarmless = created.affectsOnlyCreated(operation);
-      for (const statement of statements)
-        compiled.push({
-          operation: index,
-          statement: {
-            ...statement,
-            ...(isHarmless && { destructive: false }),
-            ...(migration.allow?.includes('copy') && { allowCopy: true as const }),
-          },
-        });
+      if (replace && !isObjectOperation(operation) && operation.type !== 'raw')
+        await loadAffected(target.connection, operation, model, before);
+      const replacement = isHarmless ? undefined : replace?.(operation, index, model);
+      const parts = replacement?.operations ?? [operation];
+      const statements: Statement[] = [];
+      for (const part of parts) {
+        const at = ran.push(part) - 1;
+        const needed = isObjectOperation(part) ? 0 : (transactionLocks?.count(part, model) ?? 0);
+        const compiledPart = await planOperation(target, part, model, { before, preexisting, adopted });
+        if (compiledPart.length > 0) locks += needed;
+        const keptMs = part === parts.at(-1) ? replacement?.keep?.ms : undefined;
+        for (const [position, statement] of compiledPart.entries()) {
+          statements.push(statement);
+          compiled.push({
+            operation: at,
+            statement: {
+              ...statement,
+              ...(isHarmless && { destructive: false }),
+              ...(migration.allow?.includes('copy') && { allowCopy: true as const }),
+              ...(position === 0 && keptMs !== undefined && { keptMs }),
+            },
+          });
+        }
+      }
+      if (replacement?.keep) {
+        keeps.push(replacement.keep);
+        forgetKept(target, model, replacement.keep);
+      }
+      isReplaced ||= replacement !== undefined;
       if (!isHarmless && statements.some((statement) => statement.destructive)) destructive.push(operation);
       created.record(operation, statements.length);
     } catch (error) {
@@ -105,7 +142,9 @@ export async function planMigration(
     checksum: knownChecksum,
     steps: groupIntoSteps(compiled),
     statements: compiled.map(({ statement }) => statement),
-    operations: compiled.flatMap(({ operation }) => migration[direction][operation] ?? []),
+    operations: compiled.flatMap(({ operation }) => ran[operation] ?? []),
+    ...(isReplaced && { ran }),
+    ...(keeps.length > 0 && { keeps }),
     before: new Map([...before.values()].flatMap((collection) => (collection ? [[collection.name, collection]] : []))),
     ...(preexisting && { preexisting: [...preexisting] }),
     ...(adopted.length > 0 && { adopted }),
@@ -252,20 +291,28 @@ function groupIntoSteps(compiled: readonly { operation: number; statement: State
   return steps;
 }
 
+/** The operations that run, to which those of the steps are indexes. */
+export const operationsOf = ({ ran, migration, direction }: PlannedMigration): readonly MigrationOperation[] =>
+  ran ?? migration[direction];
+
 /** The operations that a step contains, as an index and a count. */
 export function operationsOfStep(
-  { steps, migration, direction }: PlannedMigration,
+  planned: PlannedMigration,
   step: number,
 ): { readonly first: number; readonly count: number } {
-  const first = steps[step]?.operation ?? migration[direction].length;
-  const next = steps[step + 1]?.operation ?? migration[direction].length;
+  const { steps } = planned;
+  const { length } = operationsOf(planned);
+  const first = steps[step]?.operation ?? length;
+  const next = steps[step + 1]?.operation ?? length;
   return { first, count: Math.max(1, next - first) };
 }
 
 /** The collections affected by what the raw statements of a step make. */
 export function verifiableCollections(planned: PlannedMigration, step: number, dialect: string): readonly string[] {
   const { first, count } = operationsOfStep(planned, step);
-  const raw = planned.migration[planned.direction].slice(first, first + count).filter(({ type }) => type === 'raw');
+  const raw = operationsOf(planned)
+    .slice(first, first + count)
+    .filter(({ type }) => type === 'raw');
   return modelOperations(raw, dialect).flatMap(affectedCollections);
 }
 
@@ -284,6 +331,7 @@ export async function modelForPlanning(
   operations: readonly MigrationOperation[],
 ): Promise<MutableSchema> {
   const model = await history.takeModel({ connection, dialect });
+  if (dialect.capabilities.storesFields) await addKeptFields(model, { connection });
   const dropped = tablesDroppedWithCascade(operations);
   if (dropped.size === 0 || dialect.capabilities.unsupported.foreignKey) return model;
   for (const found of (await connection.introspect()).values()) {

@@ -81,8 +81,8 @@ async function lossesByStatement(
     for (const [index, operation] of operations.entries()) {
       const statement = statements[index];
       const table = tableWithLoss(operation);
-      if (statement?.destructive && table !== undefined) {
-        const field = countsAll && operation.type === 'dropField' ? operation.field : undefined;
+      if ((statement?.destructive || statement?.keptMs !== undefined) && table !== undefined) {
+        const field = countsAll ? droppedField(operation) : undefined;
         const limit = countsAll ? Number.MAX_SAFE_INTEGER : MAX_COUNTED;
         const loss = await countLoss(connection, presentNames.get(table) ?? table, field, limit);
         if (loss) losses.set(statement, loss);
@@ -97,6 +97,10 @@ async function lossesByStatement(
 /** What a raw statement destroys is not known. */
 const tableWithLoss = (operation: MigrationOperation): string | undefined =>
   operation.type === 'raw' ? undefined : affectedCollections(operation)[0];
+
+/** Of one that is kept, the field that is renamed. */
+const droppedField = (operation: MigrationOperation): string | undefined =>
+  operation.type === 'dropField' ? operation.field : operation.type === 'renameField' ? operation.from : undefined;
 
 async function countLoss(
   connection: Connection,
@@ -125,6 +129,16 @@ export function rowsOfLoss({ rows, hasMore, values }: TableLoss): string {
   const counted = `${hasMore ? 'more than ' : ''}${rowsText(rows)}`;
   return values === undefined ? counted : `${counted}, ${values.toLocaleString('en')} with a value`;
 }
+
+/** `30 days` */
+export function durationText(ms: number): string {
+  const isDays = ms % DAY_MS === 0;
+  const count = ms / (isDays ? DAY_MS : HOUR_MS);
+  return `${count.toLocaleString('en')} ${isDays ? 'day' : 'hour'}${count === 1 ? '' : 's'}`;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 
 /** `about 3,000,000 rows` */
 export function rowsOfCopy({ rows, isEstimate }: Pick<TableCopy, 'rows' | 'isEstimate'>): string {

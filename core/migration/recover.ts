@@ -27,10 +27,13 @@ function fromJournal(
 ): JournaledMigration {
   if (!stored?.journal) throw interruptedError(record);
   const { tag, migration, origin, checksum, journal, started, step } = stored;
-  const { direction, steps } = journal;
+  const { direction, steps, ran } = journal;
   const statements = steps.flatMap((one) => one.statements);
   const before = journal.before && deserializeModel(journal.before);
-  const planned: PlannedMigration = { tag, origin, direction, migration, checksum, steps, statements, before };
+  const planned: PlannedMigration = {
+    ...{ tag, origin, direction, migration, checksum, steps, statements, before },
+    ...(ran && { ran }),
+  };
   const index = steps.findIndex((_, index) => statementsBeforeStep(planned, index) === step);
   return { planned, nextStep: index < 0 ? steps.length : index, started: started === true };
 }

@@ -15,6 +15,7 @@ import {
   sentStatements,
   statementsBeforeStep,
 } from './journal.ts';
+import { writeKept } from './kept.ts';
 import type { PlannedMigration } from './plan.ts';
 import { runReviewed } from './plan-approval.ts';
 import { assertEffect, withVerification } from './verify-effect.ts';
@@ -39,6 +40,7 @@ export async function runMigrations(
   const work = async () => {
     const adopted = planned.flatMap((one) => one.adopted ?? []);
     if (adopted.length > 0) await run.target.connection.adopt?.(adopted, run.epoch);
+    await writeKept(run, planned);
     await new MigrationRunner(run, planned, resumeAt).run();
   };
   // What is resumed was approved when it began, or is a decision that was.

@@ -1,6 +1,7 @@
 import { assertDatabaseOwner, History, type HistorySummary, isRollback } from './history.ts';
 import type { HistoryOrigin } from './history-table.ts';
 import { historyOrderDifferences } from './order.ts';
+import { type KeptEntry, listKept } from './purge.ts';
 import { type DefinedMigration, reconcile } from './reconcile.ts';
 import type { Target } from './target.ts';
 
@@ -32,6 +33,8 @@ export interface StatusReport {
   readonly lastApplied?: string;
   /** Describes how the schema differs from the one that the same files produce in tag order. */
   readonly outOfOrder: readonly string[];
+  /** What `--keep` keeps, the earliest first. */
+  readonly kept: readonly KeptEntry[];
   /** Recorded migrations in the order of application, then pending ones in tag order. */
   readonly entries: readonly StatusEntry[];
 }
@@ -64,6 +67,7 @@ export async function status(target: Target, defined: readonly DefinedMigration[
     pending: reconciled.pending.length,
     ...(last !== undefined && { lastApplied: last }),
     outOfOrder,
+    kept: await listKept(target),
     entries: [...recorded, ...pending],
   };
 }

@@ -8,7 +8,8 @@ import { drift, withoutUnknownReferences } from './drift.ts';
 import { modelFromMigrations } from './history.ts';
 import type { JournalStep } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
-import type { PlannedMigration } from './plan.ts';
+import { withoutKept } from './kept.ts';
+import { operationsOf, type PlannedMigration } from './plan.ts';
 
 /** Whether a started step took effect, by its own check or by the catalog compared with the model before and after. */
 export async function stepOutcome(
@@ -17,7 +18,7 @@ export async function stepOutcome(
   step: JournalStep,
 ): Promise<'done' | 'not done' | 'unknown'> {
   const { connection } = run.target;
-  const operation = planned.migration[planned.direction][step.operation];
+  const operation = operationsOf(planned)[step.operation];
   if (!operation) return 'unknown';
   const check = step.statements.at(-1)?.check;
   if (check !== undefined) return (await connection.query(check)).length > 0 ? 'done' : 'not done';
@@ -39,13 +40,12 @@ export async function modelsAround(
   index: number,
   count = 1,
 ): Promise<{ readonly before: SchemaModel; readonly after: SchemaModel } | undefined> {
-  const { migration, direction } = planned;
   const start = planned.before ?? (await modelBefore(run, planned));
   const slice = (from: number, to: number) =>
-    modelOperations(migration[direction].slice(from, to), run.target.dialect.name);
+    modelOperations(operationsOf(planned).slice(from, to), run.target.dialect.name);
   try {
     const before = applyAll(slice(0, index), start);
-    return { before, after: applyAll(slice(index, index + count), before) };
+    return { before: withoutKept(before), after: withoutKept(applyAll(slice(index, index + count), before)) };
   } catch (error) {
     if (isSvcError(error)) return undefined;
     throw error;

@@ -7,7 +7,7 @@ import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-
 import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
-import { assertName, assertTableName } from './names.ts';
+import { assertName, assertTableName, isKeptName } from './names.ts';
 import { textsReading } from './native.ts';
 import type {
   AddConstraint,
@@ -126,7 +126,7 @@ function dropCollection(draft: MutableModel, { collection, cascade }: DropCollec
 
 function renameCollection(draft: MutableModel, { collection: from, to }: RenameCollection): void {
   const collection = collectionOf(draft, from);
-  assertTableName(to);
+  if (!isKeptName(to)) assertTableName(to);
   if (draft.has(to)) throw alreadyExistsError('collection', to);
   const referring = new Set(referencesTo(draft, from).map((reference) => reference.collection));
   draft.delete(from);

@@ -21,9 +21,9 @@ const LOSSLESS_TARGETS: Readonly<Partial<Record<FieldType, readonly FieldType[]>
 export function dataLossWarnings(operation: Operation, before: SchemaModel): string[] {
   switch (operation.type) {
     case 'dropCollection':
-      return [`Rows of ${operation.collection} cannot be restored.`];
+      return [dropLoss(operation.collection)];
     case 'dropField':
-      return [`Values of ${operation.collection}.${operation.field} cannot be restored.`];
+      return [dropLoss(operation.collection, operation.field)];
     case 'modifyField':
       return narrowingWarnings(operation.collection, operation.field, operation.changes, before);
     case 'renameField':
@@ -129,3 +129,9 @@ function newRequirement(from: Field, to: Field): string | undefined {
   if (to.unique && !from.unique) return 'becomes unique: rows may have duplicates';
   return undefined;
 }
+
+/** What the drop of a table or a field loses, in words. */
+export const dropLoss = (collection: string, field?: string): string =>
+  field === undefined
+    ? `Rows of ${collection} cannot be restored.`
+    : `Values of ${collection}.${field} cannot be restored.`;

@@ -144,6 +144,12 @@ export function assertName(name: unknown, kind: string): asserts name is string 
   });
 }
 
+/** The beginning of the name that a dropped table or field has while it is kept. */
+export const KEPT_PREFIX = '_svc_kept_';
+
+/** Whether a table or a field is kept after it was dropped: it is in the catalog, and not in the schema. */
+export const isKeptName = (name: string): boolean => name.startsWith(KEPT_PREFIX);
+
 /** Like `assertName`, and rejects names reserved for the SDK. */
 export function assertTableName(name: unknown): asserts name is string {
   assertName(name, 'table');

@@ -3,7 +3,8 @@
 import { readFileSync, writeSync } from 'node:fs';
 import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
-import { migrate } from '../../core/migration/migrate.ts';
+import { migrate, rollback } from '../../core/migration/migrate.ts';
+import { purge } from '../../core/migration/purge.ts';
 import { definedInCode } from './migrations.ts';
 import { connectTarget } from './target.ts';
 
@@ -11,6 +12,10 @@ export interface MigratorOptions {
   readonly connect?: ConnectOptions;
   /** Counts the queries of Cassandra's driver instead of the calls to the connection. */
   readonly countQueries?: true;
+  /** Keeps what the migrations drop. */
+  readonly keepMs?: number;
+  /** What it does instead of applying the migrations. */
+  readonly action?: 'rollback' | 'purge';
   /** Freezes at the n-th call instead of being killed. */
   readonly freeze?: true;
 }
@@ -25,7 +30,7 @@ const DIALECTS: Readonly<Record<string, () => Promise<Dialect>>> = {
 };
 
 const [name = '', url = '', file = '', killAt = '0', optionsJson = '{}'] = process.argv.slice(2);
-const { connect = {}, countQueries, freeze } = JSON.parse(optionsJson) as MigratorOptions;
+const { connect = {}, countQueries, keepMs, action, freeze } = JSON.parse(optionsJson) as MigratorOptions;
 let count = 0;
 
 /** Kills or freezes the process with a signal, without any cleanup. */
@@ -72,8 +77,16 @@ try {
   const connection = countQueries ? target.connection : counting(target.connection);
   const defined = JSON.parse(readFileSync(file, 'utf8')).map(definedInCode);
   process.stdout.write('ready\n');
-  const report = await migrate({ ...target, connection }, defined, { allowDestructive: true, lockTimeoutMs: 120_000 });
-  process.stdout.write(`applied ${report.migrations.length} counted ${count}\n`);
+  const counted = { ...target, connection };
+  const options = { allowDestructive: true, lockTimeoutMs: 120_000 };
+  if (action === 'purge') await purge(counted, options);
+  else {
+    const report =
+      action === 'rollback'
+        ? await rollback(counted, options)
+        : await migrate(counted, defined, { ...options, keepMs });
+    process.stdout.write(`applied ${report.migrations.length} counted ${count}\n`);
+  }
 } catch (error) {
   process.stderr.write(
     `${isSvcError(error) ? `${error.code}: ${error.message} ${error.why ?? ''} ${error.state ?? ''}` : String(error)}\n`,

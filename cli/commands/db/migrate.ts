@@ -7,6 +7,7 @@ import { countRowsOption, forEachDatabase, PlanCommand } from '../../db/command.
 import { consentToMigrate } from '../../db/consent.ts';
 import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
+import { parseAge } from '../../flag-values.ts';
 import { formatDuration, plural } from '../../output.ts';
 
 export default class Migrate extends PlanCommand {
@@ -14,7 +15,7 @@ export default class Migrate extends PlanCommand {
   static override usage = Command.Usage({
     description: 'Applies pending migrations.',
     details:
-      'Runs each pending migration once and records it in the history. Concurrent runs wait for each other. Subcommands: svc db migrate status, rollback, resolve, create, export and baseline.',
+      'Runs each pending migration once and records it in the history. Concurrent runs wait for each other. Subcommands: svc db migrate status, rollback, purge, resolve, create, export and baseline.',
     examples: [
       ['All pending migrations in the linked environment', 'svc db migrate'],
       [
@@ -22,6 +23,7 @@ export default class Migrate extends PlanCommand {
         'svc db migrate --env staging --db main --to 20261120_103000_orders',
       ],
       ['Only show the statements', 'svc db migrate --dry-run'],
+      ['A rollback brings dropped data back for 30 days', 'svc db migrate --keep 30d'],
     ],
   });
 
@@ -31,6 +33,10 @@ export default class Migrate extends PlanCommand {
   yes = Option.Boolean('-y,--yes', false, { description: 'Skips prompts and allows a protected environment.' });
   allowDestructive = Option.Boolean('--allow-destructive', false, {
     description: 'Allows statements that destroy data.',
+  });
+  keep = Option.String('--keep', {
+    description:
+      'Keeps dropped tables and fields for this long, such as 30d, for a rollback. Then: svc db migrate purge',
   });
   adopt = Option.Boolean('--adopt', false, {
     description: 'Takes over a database that belongs to another product, tag or environment.',
@@ -95,7 +101,11 @@ export default class Migrate extends PlanCommand {
     return report;
   }
 
-  #options(): { to?: string; adopt: boolean } {
-    return { ...(this.to !== undefined && { to: this.to }), adopt: this.adopt };
+  #options(): { to?: string; keepMs?: number; adopt: boolean } {
+    return {
+      ...(this.to !== undefined && { to: this.to }),
+      ...(this.keep !== undefined && { keepMs: parseAge('--keep', this.keep, 'Nothing was changed.') }),
+      adopt: this.adopt,
+    };
   }
 }

@@ -15,7 +15,13 @@ import { identify } from './connection/url.ts';
 export const mongodb: Dialect<MongoStep> = {
   name: NAME,
   types: typeNames,
-  capabilities: { transactionalDdl: false, runsSegmentsSingly: true, names: nameRules, unsupported },
+  capabilities: {
+    transactionalDdl: false,
+    runsSegmentsSingly: true,
+    storesFields: true,
+    names: nameRules,
+    unsupported,
+  },
   compile,
   // The registry stores what a validator cannot describe.
   normalize: (model) => model,

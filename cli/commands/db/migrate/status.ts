@@ -2,7 +2,7 @@ import { Command, Option } from 'clipanion';
 import { type StatusEntry, type StatusReport, status } from '../../../../core/migration/status.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, forEachDatabase } from '../../../db/command.ts';
-import { describeProblem, nextActions, statusResult } from '../../../db/status-text.ts';
+import { describeProblem, keptText, nextActions, statusResult } from '../../../db/status-text.ts';
 import { formatDuration, formatMinute } from '../../../output.ts';
 
 export default class Status extends DatabaseCommand {
@@ -31,6 +31,7 @@ export default class Status extends DatabaseCommand {
           headline(report, await this.label(tag)),
           ...report.entries.map((entry) => this.#line(entry)),
           ...report.outOfOrder.map((line) => `${this.colors.red('[!]')} applied out of order: ${line}`),
+          ...report.kept.map((one) => `[k] ${keptText(one)}`),
         ].join('\n'),
       );
       return report;

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Document } from 'mongodb';
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import type { Collection, Field, SchemaModel } from '../../../../core/schema/model.ts';
+import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import type { MongoOptions } from '../../../../core/schema/options.ts';
 import { userValidator, type Validator, validatorOf } from '../compile/validator.ts';
 import { type MongoServer, TIME_LIMIT, toExtendedJson } from '../connection/server.ts';
@@ -52,11 +53,33 @@ export async function introspect(
     );
     for (const result of read) {
       if (!result) continue;
-      model.set(result.collection.name, result.collection);
+      model.set(result.collection.name, withoutKept(result.collection));
       unsupportedObjects.push(...result.unsupportedObjects);
     }
   }
   return { model, unsupportedObjects };
+}
+
+function withoutKept(collection: Collection): Collection {
+  const fields = [...collection.fields].filter(([name]) => !isKeptName(name));
+  return fields.length === collection.fields.size ? collection : { ...collection, fields: new Map(fields) };
+}
+
+/** The collections and fields that are kept: by the name of each, the collection of a field. */
+export async function readKeptNames(server: MongoServer): Promise<ReadonlyMap<string, string | undefined>> {
+  const [listed, entries] = await Promise.all([
+    server.db.listCollections({ name: new RegExp(`^${KEPT_PREFIX}`) }, { nameOnly: true }).toArray(),
+    registryCollection(server)
+      .find({ entry: new RegExp(KEPT_PREFIX) }, TIME_LIMIT)
+      .toArray(),
+  ]);
+  const fields = entries.flatMap(({ _id, entry }) =>
+    [...collectionFromEntry(_id, entry).fields.keys()].filter(isKeptName).map((name): [string, string] => [name, _id]),
+  );
+  return new Map<string, string | undefined>([
+    ...listed.map(({ name }): [string, undefined] => [name, undefined]),
+    ...fields,
+  ]);
 }
 
 const isCollection = ({ type }: Document): boolean => type === 'collection' || type === 'timeseries';

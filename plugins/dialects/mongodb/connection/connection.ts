@@ -1,7 +1,7 @@
 import type { Connection, PermissionProbe } from '../../../../core/dialect.ts';
 import { historyTable } from '../../../../core/migration/history-table.ts';
 import { registeredWhile } from '../../shared/lock-wait.ts';
-import { introspect, introspectAs } from '../catalog/introspect.ts';
+import { introspect, introspectAs, readKeptNames } from '../catalog/introspect.ts';
 import { normalizeViews, readViews } from '../catalog/read-views.ts';
 import { registryEntry, writeEntries } from '../catalog/registry.ts';
 import type { MongoStep } from '../compile/step.ts';
@@ -69,6 +69,7 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
           collections.map((one) => ({ collection: one.name, entry: registryEntry(one), creating: false })),
         ),
       ),
+    kept: () => withSvcErrors(() => readKeptNames(server)),
     objects: () => withSvcErrors(() => readViews(server)),
     normalizeObjects: (objects) => withSvcErrors(() => normalizeViews(server, objects)),
     normalize: async (model) => model,

@@ -9,6 +9,7 @@ import type {
   ReferentialAction,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
+import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import { leftOut } from '../../sql/catalog-values.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
@@ -42,10 +43,12 @@ export function introspectTables(
 ): Introspection {
   const unsupported: UnsupportedObject[] = [];
   const model = new Map(
-    tables.map((table) => [
-      table.name,
-      collectionOf(traits, withoutGeneratedKey(table), defaultCollation, unsupported),
-    ]),
+    tables
+      .filter(({ name }) => !isKeptName(name))
+      .map((table) => [
+        table.name,
+        collectionOf(traits, withoutKept(withoutGeneratedKey(table)), defaultCollation, unsupported),
+      ]),
   );
   return { model: withoutLooseKeys(model, unsupported), unsupported };
 }
@@ -83,6 +86,30 @@ function withoutGeneratedKey(table: CatalogTable): CatalogTable {
     columns: table.columns.filter((column) => column !== generated),
     indexes: table.indexes.filter(({ name }) => name !== PRIMARY_KEY),
   };
+}
+
+/** Without the columns that are kept. */
+function withoutKept(table: CatalogTable): CatalogTable {
+  const columns = table.columns.filter(({ name }) => !isKeptName(name));
+  if (columns.length === table.columns.length) return table;
+  const kept = table.columns.map(({ name }) => name).filter(isKeptName);
+  return {
+    ...table,
+    columns,
+    indexes: table.indexes.filter((index) => !index.columns.some(({ name }) => isKeptName(name))),
+    checks: table.checks.filter(({ expression }) => columnsIn(expression, kept).length === 0),
+  };
+}
+
+/** The tables and columns that are kept: by the name of each, the table of a column. */
+export async function readKeptNames(exec: ExecSql): Promise<ReadonlyMap<string, string | undefined>> {
+  const isKept = (column: string) => `${column} LIKE '${KEPT_PREFIX.replaceAll('_', '\\_')}%'`;
+  const rows = await rowsOf(
+    exec,
+    `SELECT table_name AS name, NULL AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND ${isKept('table_name')}
+UNION ALL SELECT column_name, table_name FROM information_schema.columns WHERE table_schema = DATABASE() AND ${isKept('column_name')}`,
+  );
+  return new Map(rows.map(({ name, t }) => [String(name), t === null ? undefined : String(t)]));
 }
 
 function collectionOf(

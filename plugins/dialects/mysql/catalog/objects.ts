@@ -8,7 +8,7 @@ import { toSvcError } from '../connection/errors.ts';
 const OBJECTS = `
 SELECT 'view' AS kind, table_name AS name, '' AS t FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition <> '' AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type IN ('FUNCTION', 'PROCEDURE') AND routine_definition IS NOT NULL AND routine_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%' AND event_object_table NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT DISTINCT 'partitions', table_name, '' FROM information_schema.partitions WHERE table_schema = DATABASE() AND partition_name IS NOT NULL AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE()
 ORDER BY kind, name`;

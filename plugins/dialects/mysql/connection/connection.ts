@@ -4,7 +4,7 @@ import { Mutex } from '../../shared/mutex.ts';
 import { countRows } from '../../sql/count-rows.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf, withTimeLimit } from '../../sql/session.ts';
-import { introspectTables, readUnsupportedObjects } from '../catalog/introspect.ts';
+import { introspectTables, readKeptNames, readUnsupportedObjects } from '../catalog/introspect.ts';
 import { normalizeExpressions, normalizeModel, withoutDefaultCollation } from '../catalog/normalize.ts';
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
@@ -95,6 +95,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     introspect: async (collections) => (await read(collections)).model,
     unsupportedObjects: async () => (await introspectWhole()).unsupported,
     introspectWhole,
+    kept: () => withSvcErrors(() => readKeptNames(session.exec)),
     objects: () => withSvcErrors(() => readObjects(session)),
     normalizeObjects: (objects) => withSvcErrors(() => normalizeObjects(session, objects)),
     normalize: (model) =>

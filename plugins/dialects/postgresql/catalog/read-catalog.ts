@@ -1,3 +1,4 @@
+import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows } from './catalog-rows.ts';
@@ -94,16 +95,33 @@ export async function readCatalog(
   if (tables?.length === 0) return [];
   const named = tables ? `AND c.relname IN (${tables.map(quoteLiteral).join(', ')})` : '';
   const rows = await catalogRows(exec, query(schema, home, named));
-  return rows.map((row) => ({
-    name: String(row.name),
-    unlogged: row.persistence === 'u',
-    partition: typeof row.partition === 'string' ? row.partition : null,
-    comment: typeof row.comment === 'string' ? row.comment : null,
-    parameters: listOf<string>(row.parameters),
-    columns: listOf<CatalogColumn>(row.columns),
-    constraints: listOf<CatalogConstraint>(row.constraints),
-    indexes: listOf<CatalogIndex>(row.indexes),
-  }));
+  return rows.map((row) => {
+    const columns = listOf<CatalogColumn>(row.columns);
+    const kept = new Set(columns.filter(({ name }) => isKeptName(name)).map(({ number }) => number));
+    const isVisible = (one: { readonly columns: readonly number[] }) => !one.columns.some((number) => kept.has(number));
+    return {
+      name: String(row.name),
+      unlogged: row.persistence === 'u',
+      partition: typeof row.partition === 'string' ? row.partition : null,
+      comment: typeof row.comment === 'string' ? row.comment : null,
+      parameters: listOf<string>(row.parameters),
+      columns: columns.filter(({ number }) => !kept.has(number)),
+      constraints: listOf<CatalogConstraint>(row.constraints).filter(isVisible),
+      indexes: listOf<CatalogIndex>(row.indexes).filter(isVisible),
+    };
+  });
+}
+
+/** The tables and columns that are kept: by the name of each, the table of a column. */
+export async function readKeptNames(exec: ExecSql, schema: string): Promise<ReadonlyMap<string, string | undefined>> {
+  const rows = await catalogRows(
+    exec,
+    `WITH tables AS (SELECT c.oid, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition)
+  SELECT relname AS name, NULL AS "table" FROM tables WHERE relname ~ '^${KEPT_PREFIX}'
+  UNION ALL SELECT a.attname, t.relname FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname ~ '^${KEPT_PREFIX}' AND NOT a.attisdropped`,
+  );
+  return new Map(rows.map(({ name, table }) => [String(name), typeof table === 'string' ? table : undefined]));
 }
 
 function listOf<T>(value: unknown): readonly T[] {

@@ -1,4 +1,5 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows } from './catalog-rows.ts';
@@ -8,7 +9,8 @@ import { IS_INHERITED } from './read-catalog.ts';
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
   const rows = await catalogRows(exec, query(schema));
-  return rows.map(({ collection, field, what }) => ({
+  const visible = rows.filter(({ field }) => typeof field !== 'string' || !isKeptName(field));
+  return visible.map(({ collection, field, what }) => ({
     ...(typeof collection === 'string' && { collection }),
     ...(typeof field === 'string' && { field }),
     what: String(what),

@@ -9,7 +9,7 @@ import { type Result, rowsOf, type Session, withTimeLimit } from '../../sql/sess
 import { toModel } from '../catalog/introspect.ts';
 import { normalize, normalizeExpressions } from '../catalog/normalize.ts';
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
-import { readCatalog } from '../catalog/read-catalog.ts';
+import { readCatalog, readKeptNames } from '../catalog/read-catalog.ts';
 import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
@@ -94,6 +94,7 @@ export async function createConnection({
     introspect: async (collections) => (await readTables(collections)).model,
     unsupportedObjects: async () => (await introspectWhole()).unsupported,
     introspectWhole,
+    kept: () => withSvcErrors(() => readKeptNames(session.exec, name)),
     objects: () => withSvcErrors(() => readObjects(session, name)),
     normalizeObjects: (found) => withSvcErrors(() => normalizeObjects(session, name, found)),
     normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model), name)),

@@ -2,6 +2,7 @@ import type { PreflightFailure, PreflightReport } from '../../../../core/dialect
 import { SvcError } from '../../../../core/errors.ts';
 import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
+import { isKeptName } from '../../../../core/schema/names.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
@@ -89,7 +90,7 @@ function removalsIn(operations: readonly MigrationOperation[]): {
         names.forget(operation.collection);
         break;
       case 'renameCollection':
-        remove(undefined, true);
+        remove(undefined, !isKeptName(operation.to));
         names.rename(operation.collection, operation.to);
         break;
       case 'addField':
@@ -100,7 +101,7 @@ function removalsIn(operations: readonly MigrationOperation[]): {
         table?.forget(operation.field);
         break;
       case 'renameField':
-        remove(operation.from, true);
+        remove(operation.from, !isKeptName(operation.to));
         table?.rename(operation.from, operation.to);
         break;
     }
