@@ -38,7 +38,9 @@ const library = await build({
   entryPoints: [
     ...['config/sdk/index.ts', 'config/define.ts', 'test/suites/index.ts'],
     ...['dialects', 'channels', 'brokers'].map((kind) => `plugins/${kind}/toolkit.ts`),
-    ...['ai-sdk', 'openai-agents', 'langchain', 'mastra', 'genkit'].map((name) => `plugins/frameworks/${name}.ts`),
+    ...['ai-sdk', 'openai-agents', 'langchain', 'mastra', 'genkit', 'dbos'].map(
+      (name) => `plugins/frameworks/${name}.ts`,
+    ),
     // Started by the suites.
     ...['dialect', 'key-value-file'].map((name) => `test/suites/${name}-process.ts`),
   ],
@@ -50,6 +52,14 @@ const library = await build({
   banner: {
     js: "import { createRequire as bundledRequire } from 'node:module'; const require = bundledRequire(import.meta.url);",
   },
+});
+/** The sandbox of a workflow has no modules of Node. */
+const sandboxed = await build({
+  ...shared,
+  charset: 'utf8',
+  entryPoints: ['plugins/frameworks/temporal.ts'],
+  format: 'esm',
+  minifySyntax: true,
 });
 const script: BuildOptions = {
   ...shared,
@@ -97,7 +107,7 @@ for (const name of readdirSync(join(dist, 'cli'))) {
 }
 // Only editors read it.
 writeFileSync(join(dist, 'schema.json'), JSON.stringify(jsonSchema()));
-writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, program, mysql2, main]));
+writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, sandboxed, program, mysql2, main]));
 
 const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });

@@ -53,6 +53,7 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
   'frameworks.test.ts': ({ page, language }) =>
     /use-(the-ai-sdk|openai-agents|langchain|genkit|mastra|claude-agent)\.md$/.test(page) && language === 'ts',
+  'frameworks-durable.test.ts': ({ page, language }) => /use-(dbos|temporal)\.md$/.test(page) && language === 'ts',
   'http-api-docs.test.ts': ({ page, language }) => page === 'docs/reference/http-api.md' && language === 'sh',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
   'schema-diff.test.ts': ({ page, language }) => page === 'docs/reference/commands.md' && language === 'sh',

@@ -86,6 +86,11 @@ test('the package contains no paths of this machine and no tests', async () => {
   }
 });
 
+test('what workflows of Temporal import has no imports: their sandbox has no modules of Node', async () => {
+  const text = await readFile(join(root, 'dist/plugins/frameworks/temporal.js'), 'utf8');
+  assert.doesNotMatch(text, /^import\b|\bimport\(|\brequire\b/m);
+});
+
 test('every relative link of the packed pages leads to a packed file', async () => {
   const content = join(folder, 'content', 'package');
   const names = await readdir(content, { recursive: true });
