@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { Approvals } from '../config/sdk/approvals.ts';
 import { approvalHandler } from '../config/sdk/index.ts';
+import { utcText } from '../core/approval/record-text.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { SvcError } from '../core/errors.ts';
 import { test } from './kit/test.ts';
@@ -270,7 +271,7 @@ test('GET shows tag, tool, deadline, product, environment and request, and decid
     for (let round = 0; round < 3; round++) {
       const { status, page, headers } = await get(url);
       assert.equal(status, 200);
-      assert.ok(page.includes('payouts') && page.includes('refund') && page.includes(request.timeout));
+      assert.ok(page.includes('payouts') && page.includes('refund') && page.includes(utcText(request.timeout)));
       assert.ok(page.includes('<dd>shop, dev</dd>') && page.includes(`<dd>${request.requestId}</dd>`));
       assert.ok(!page.includes('order-1234'));
       assert.equal(headers.get('cache-control'), 'no-store');
@@ -312,7 +313,7 @@ test('the pages show everything with escapes, and then decide', () =>
     assert.ok(page.includes('u{202e}') && page.includes('u{200b}'));
     const view = /name="view" value="([^"]+)"/.exec(page)?.[1] ?? '';
     // Enter in a one-line field presses the first button of its form: it shows the form again.
-    assert.match(page, /<form method="post">\n<button class="default" name="action" value="draw"/);
+    assert.match(page, /<form method="post" id="decision">\n<button class="default" name="action" value="draw"/);
     assert.ok(page.indexOf('value="draw"') < page.indexOf('value="approve"'));
     for (const modifiedParams of ['[1]', '{"amount":9007199254740993}', '{"amount":', '{"amount":1,"amount":15}']) {
       assert.equal((await form(url, { action: 'approve', view, modifiedParams })).status, 400);

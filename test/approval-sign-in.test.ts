@@ -169,7 +169,7 @@ test('a form of another site decides nothing, and does not sign out', () =>
     const elsewhere = { ...browser.page, url: 'https://evil.example/' };
     browser.page = {
       ...elsewhere,
-      text: text.replace('<form method="post">\n', `<form method="post" action="${url}">\n`),
+      text: text.replace('<form method="post" id="decision">', `<form method="post" action="${url}">`),
     };
     assert.equal((await approve(browser)).status, 401);
     assert.deepEqual(await statusOf(request), WAITING);

@@ -247,6 +247,32 @@ chromiumTests('the inbox in a browser', (withPage) => {
     );
   });
 
+  test('an open page whose stream lives says that the store does not answer, until it does', () => {
+    let send = (_text: string) => {};
+    const proxy: Proxy = async (request) => {
+      if (!isStream(request)) return undefined;
+      const body = new ReadableStream<string>({
+        start(controller) {
+          send = (text) => controller.enqueue(text);
+        },
+      }).pipeThrough(new TextEncoderStream());
+      return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+    };
+    return withInbox(
+      withPage,
+      async ({ page }) => {
+        const opened = page.waitForResponse((response) => response.url().endsWith('/events'));
+        await openList(page);
+        await opened;
+        send('event: outage\ndata: {}\n\n');
+        await page.getByText('This page does not update at the moment.').waitFor();
+        send('event: changed\ndata: {}\n\n');
+        await page.getByText('This page does not update at the moment.').waitFor({ state: 'detached' });
+      },
+      { proxy },
+    );
+  });
+
   test('a page of a person who is signed out says so, has no form, and asks no more', () => {
     let refused = 0;
     const proxy: Proxy = async (request) => {

@@ -105,6 +105,14 @@ test('problems are at their fields, all that was typed is kept, and nothing is d
     const last = new HtmlForm(refused.text);
     assert.deepEqual(invalid(last), ['p.0', 'p.1', 'p.2.0.0']);
     assert.deepEqual([last.value('p.1'), last.value('p.2.0.0')], ['101', 'UPPER']);
+
+    // Both in one answer.
+    const both = new HtmlForm((await page.post(last.fill('p.1', 'lots').press('Approve'))).text);
+    assert.deepEqual(invalid(both), ['p.0', 'p.1', 'p.2.0.0']);
+    assert.deepEqual(
+      both.elements.filter(({ tagName }) => tagName === 'a').map((link) => textOf(link).split(':')[0]),
+      ['amount', 'to', 'items[0].sku'],
+    );
     assert.equal(await statusOf(page), 'waiting');
   }));
 

@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { EventReader } from './kit/event-reader.ts';
 import { INBOX, SERVER } from './kit/inbox.ts';
 import { Browser } from './kit/oidc.ts';
 import { ownServer, unavailable } from './kit/own-postgresql.ts';
@@ -38,6 +39,8 @@ else
           const headers = { cookie: cookies.map(([name, value]) => `${name}=${value}`).join('; ') };
           await bo.open(INBOX);
 
+          const reader = new EventReader(await handler(new Request(`${INBOX}/events`, { headers })));
+          await reader.take(1);
           await store.kill();
           // Who is not signed in needs no store to be asked to.
           assert.equal((await cy.open(INBOX)).status, 401);
@@ -63,7 +66,11 @@ else
           assert.deepEqual([...bo.cookiesOf(ORIGIN)], [], 'nobody is signed in');
           assert.deepEqual([...ann.cookiesOf(ORIGIN)], cookies, 'nobody is signed out');
 
+          // Open pages say so too: they load nothing as long as nothing changes.
+          while ((await reader.take(1))[0]?.type !== 'outage');
           await store.start();
+          assert.equal((await reader.take(1))[0]?.type, 'changed');
+          await reader.close();
           assert.equal((await ann.open(INBOX)).status, 200);
           assert.match(ann.page.text, /refund/);
           await bo.open(INBOX);

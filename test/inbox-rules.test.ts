@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { HtmlForm } from './kit/html-form.ts';
 import { approve, INBOX, SERVER, withInbox } from './kit/inbox.ts';
+import type { Browser } from './kit/oidc.ts';
 import { test } from './kit/test.ts';
 
 // Requests with rules, in the inbox.
@@ -57,17 +58,70 @@ test('who votes after a person with changes sees them first', () =>
     },
   ));
 
-test('a decision that is refused keeps what was typed', () =>
+test('a person approves what another one has proposed, as it is shown, with one button', () =>
+  withInbox(
+    async ({ signedIn, refund, svc }) => {
+      const { request } = await refund({ orderId: '1', amount: 5 });
+      const propose = async (browser: Browser, amount: string) => {
+        const send = (form: URLSearchParams) => browser.submit('name="view"', Object.fromEntries(form));
+        await browser.open(`${INBOX}/${request.requestId}`);
+        await send(new HtmlForm(browser.page.text).fill('p.1', amount).fill('reason', 'less').press('Approve'));
+        await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
+      };
+      const agreement = /<button form="decision" name="action" value="(agree:[^"]+)">Approve these changes/;
+      const ann = await signedIn('ann', 'finance');
+      await propose(ann, '3');
+      assert.doesNotMatch(ann.page.text, agreement, 'not what one has proposed oneself');
+      const [di, cy] = [await signedIn('di', 'heads'), await signedIn('cy')];
+      await di.open(`${INBOX}/${request.requestId}`);
+      const [, action = ''] = agreement.exec(di.page.text) ?? [];
+      await cy.open(`${INBOX}/${request.requestId}`);
+      assert.doesNotMatch(cy.page.text, agreement, 'nobody agrees who may not decide');
+      assert.doesNotMatch(cy.page.text, /--override/);
+      const eve = await signedIn('eve');
+      await eve.open(`${INBOX}/${request.requestId}`);
+      assert.match(eve.page.text, /As one of chiefs you may decide alone: <code>[^<]*--override/);
+      await propose(ann, '2');
+      await approve(di, { action });
+      assert.equal(di.page.status, 422);
+      assert.match(di.page.text, /The changes that were proposed are not those any more/);
+      const [, current = ''] = agreement.exec(di.page.text) ?? [];
+      await approve(di, { action: current, reason: '' });
+      assert.equal(di.page.status, 422, 'a reason is required');
+      await approve(di, { action: current, reason: 'fine' });
+      assert.match(di.page.text, /approved by ann, di/);
+      assert.deepEqual((await svc.approvals.get(request.requestId)).modifiedParams, { amount: 2 });
+    },
+    {
+      server: { role: 'deciders' },
+      rules: [{ approve: [{ role: 'finance' }, { role: 'heads' }], reason: 'approve', override: 'chiefs' }],
+      roles: {
+        deciders: ['group:finance', 'group:heads', 'user:cy', 'user:eve'],
+        finance: ['group:finance'],
+        heads: ['group:heads'],
+        chiefs: ['user:eve'],
+      },
+    },
+  ));
+
+test('a reason that the rule requires is asked for at its field, before anything else is confirmed', () =>
   withInbox(
     async ({ signedIn, refund, svc }) => {
       const { request } = await refund({ orderId: '1', amount: 5 });
       const browser = await signedIn('ann', 'finance');
       await browser.follow('refund');
       const send = (form: URLSearchParams) => browser.submit('name="view"', Object.fromEntries(form));
-      await send(new HtmlForm(browser.page.text).fill('p.1', '3').press('Approve'));
-      await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
-      assert.equal(browser.page.status, 400);
-      assert.match(browser.page.text, /role="alert">[^<]*requires a reason/);
+      assert.match(browser.page.text, /id="reason-hint">Required\./);
+      assert.doesNotMatch(browser.page.text, /aria-invalid="true"/);
+      for (const button of ['Approve', 'Reject']) {
+        await send(new HtmlForm(browser.page.text).fill('p.1', '3').press(button));
+        assert.equal(browser.page.status, 422);
+        assert.match(browser.page.text, /<a href="#reason">The rule of the request requires a reason\.<\/a>/);
+        assert.match(
+          browser.page.text,
+          /<textarea id="reason"[^>]* aria-describedby="reason-hint reason-problem" aria-invalid="true">/,
+        );
+      }
       const again = new HtmlForm(browser.page.text);
       assert.equal(again.value('p.1'), '3');
       await send(again.fill('reason', 'half').press('Approve'));

@@ -194,6 +194,9 @@ test('the filter is in the URL; a query that is not known is refused', () =>
     ]) {
       assert.equal(await count(query), query === 'text=pays' ? 0 : 1, query);
     }
+    await browser.open(`${INBOX}?status=waiting&tool=other`);
+    await browser.follow('Clear the filter');
+    assert.equal(browser.page.url, `${INBOX}?status=waiting`);
     for (const query of ['agent=other', 'tool=other', 'status=approved']) assert.equal(await count(query), 0, query);
     for (const query of ['status=x', 'limit=1', 'agent=a&agent=b', 'cursor=x', 'mine=yes'])
       assert.equal(await count(query), 400, query);

@@ -53,6 +53,8 @@ export class ApprovalWatcher {
   #users = 0;
   #running: Running | undefined;
   #log = new ChangeLog(MAX_MISSED);
+  readonly #outageListeners = new Set<(isDown: boolean) => void>();
+  #isDown = false;
   readonly #waiting = new Map<string, Waiting>();
   /** By request: when a search last found it decided. These times are of the store's clock, and those of searches. */
   readonly #decided = new Map<string, number>();
@@ -95,6 +97,13 @@ export class ApprovalWatcher {
         this.#release();
       },
     };
+  }
+
+  /** Calls `listener` when the store cannot be searched, now or later, and when it can be again. Returns what ends that. */
+  onOutage(listener: (isDown: boolean) => void): () => void {
+    if (this.#isDown) listener(true);
+    this.#outageListeners.add(listener);
+    return () => this.#outageListeners.delete(listener);
   }
 
   /** Whether the store is being searched. */
@@ -162,9 +171,13 @@ export class ApprovalWatcher {
       }
       if (stop.aborted) break;
       const began = performance.now();
-      // The store is unavailable: the next search finds what happens in the meantime.
-      await this.#search().catch(() => undefined);
-      took = performance.now() - began;
+      // While the store is unavailable: a later search finds what happens in the meantime.
+      const hasSearched = await this.#search().then(
+        () => true,
+        () => this.#setDown(true),
+      );
+      // One that has failed took as long as the store was away.
+      took = hasSearched ? performance.now() - began : 0;
     }
     unlisten();
   }
@@ -197,6 +210,13 @@ export class ApprovalWatcher {
     }
     this.#beganAt ??= this.#now;
     this.#searchedAt = this.#now;
+    this.#setDown(false);
+  }
+
+  #setDown(isDown: boolean): void {
+    if (isDown === this.#isDown) return;
+    this.#isDown = isDown;
+    for (const listener of this.#outageListeners) listener(isDown);
   }
 
   #pages(status: ApprovalRow['status'], from?: string) {

@@ -146,6 +146,12 @@ export function mayVote(row: ApprovalRow, principal: Principal, now: number): bo
 const isSameAuthority = (one: Principal, other: Principal): boolean =>
   personKey(authorityOf(one)) === personKey(authorityOf(other));
 
+/** Whether a person may decide a request alone. */
+export function mayOverride(row: ApprovalRow, principal: Principal, now: number): boolean {
+  const rule = ruleAt(row, decidedAt(row, now));
+  return rule !== undefined && whyNoOverride(rule, excludedBy(row), principal) === undefined;
+}
+
 /** One person decides in place of the votes, with a reason, and the record says so. */
 function applyOverride(
   row: ApprovalRow,
@@ -254,7 +260,7 @@ function otherRule(
   return 'Another rule applies to the changed parameters. Reject the request, and let the agent make the call so.';
 }
 
-function needsReason({ reason }: StoredRule, approved: boolean): boolean {
+export function needsReason({ reason }: Pick<StoredRule, 'reason'>, approved: boolean): boolean {
   return reason === 'always' || reason === (approved ? 'approve' : 'reject');
 }
 

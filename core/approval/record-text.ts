@@ -5,22 +5,29 @@ import type { ApprovalRecord, ApprovalRequest, ApprovalVote } from './request.ts
 
 // What became of a request, in words that are safe to show.
 
-export function statusText(record: ApprovalRecord): string {
+/** Writes a moment in ISO 8601 as it is, or for people. */
+type TimeText = (at: string) => string;
+const asIs: TimeText = (at) => at;
+
+/** `2026-11-28 10:30:07 UTC` */
+export const utcText: TimeText = (at) => `${at.slice(0, 19).replace('T', ' ')} UTC`;
+
+export function statusText(record: ApprovalRecord, timeText = asIs): string {
   const { status, cause, decidedBy, override, standing, run } = record;
   const by = decidedBy === undefined ? '' : ` by ${displayText(decidedBy)}`;
   const how = override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`;
   const why = cause === 'timeout' ? ' by timeout' : `${by}${how}`;
   const ran = run === 'none' ? '' : `, run: ${run}`;
-  return `${status}${why}${ran}${notStartedText(record)}`;
+  return `${status}${why}${ran}${notStartedText(record, timeText)}`;
 }
 
 /** For the approver of a call that no process has started: its process may be gone. */
-export function notStartedText({ status, run, validUntil, events }: ApprovalRecord): string {
+export function notStartedText({ status, run, validUntil, events }: ApprovalRecord, timeText = asIs): string {
   const isClosed = events.some(({ type }) => type === 'closed');
   if (status !== 'approved' || run !== 'none' || isClosed || validUntil === undefined) return '';
   return Date.parse(validUntil) <= Date.now()
-    ? `, not started: the approval was valid until ${validUntil}`
-    : `, not started yet: the approval is valid until ${validUntil}`;
+    ? `, not started: the approval was valid until ${timeText(validUntil)}`
+    : `, not started yet: the approval is valid until ${timeText(validUntil)}`;
 }
 
 /** `4 min 12 s left` */
@@ -50,11 +57,14 @@ export function parametersText({ parameters }: ApprovalRequest): string {
     .join(' ');
 }
 
-export function voteText({ by, approved, at, modifiedParams, reason, void: isVoid }: ApprovalVote): string {
+export function voteText(
+  { by, approved, at, modifiedParams, reason, void: isVoid }: ApprovalVote,
+  timeText = asIs,
+): string {
   const words = [
     approved ? 'approve' : 'reject',
     `by ${displayText(by)}`,
-    `at ${at}`,
+    `at ${timeText(at)}`,
     modifiedParams && `with ${inlineJson(modifiedParams)}`,
     reason !== undefined && `because ${displayText(reason)}`,
     isVoid && '(void: for other parameters)',

@@ -1,3 +1,4 @@
+import { needsReason, ruleOf } from '../../../core/approval/apply-decision.ts';
 import { decide, mergedParameters, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
 import { toApprovalRecord } from '../../../core/approval/public-view.ts';
 import type { ApprovalRecord } from '../../../core/approval/request.ts';
@@ -27,7 +28,8 @@ import { invalidDecision } from './http-errors.ts';
 /*
  * A form posts an action. `show` asks for the request with the form. `approve` decides at once if no parameter was changed;
  * otherwise it answers with the changes, and decides when they come back with the digest of what was shown. `reject` never
- * reads the parameters. `edit`, `draw` and the buttons of lists and objects show the form again, and decide nothing.
+ * reads the parameters. `agree:<digest>` approves with the changes of another person whose vote has this digest. `edit`, `draw`
+ * and the buttons of lists and objects show the form again, and decide nothing.
  */
 
 /** What was posted from the page of a request, and by whom. */
@@ -66,22 +68,48 @@ export type FormAnswer =
     }
   | { readonly kind: 'decided'; readonly result: SignalResult; readonly changes: readonly JsonChange[] };
 
-const REDRAWN = /^(?:edit|draw|mark:.*|remove:.*)$/s;
+/** The id of the form, for buttons outside of it, and of the field for a reason. */
+export const FORM = 'decision';
+const REASON = 'reason';
+/** The beginning of the action that approves with the changes of another person. */
+export const AGREE = 'agree:';
+const OTHER_PROPOSAL = 'The changes that were proposed are not those any more. Look at the request again.';
+
+const ACTION = /^(?:approve|reject|edit|draw|(?:agree|mark|remove):.*)$/s;
 
 /** Throws what `decide` throws, and an `HttpError` for what no page of a request posts. */
 export async function answerForm(post: PostedForm): Promise<FormAnswer> {
   const { fields, view } = post;
   const action = fields.get('action') ?? '';
   if (action === 'show') return show(post, undefined);
-  if (action !== 'approve' && action !== 'reject' && !REDRAWN.test(action)) {
-    throw invalidDecision('The form has no valid action.');
-  }
+  if (!ACTION.test(action)) throw invalidDecision('The form has no valid action.');
   if (!tokensEqual(fields.get('view') ?? '', view)) {
     throw invalidDecision('The form was not sent from the page of this request.');
   }
-  if (action === 'reject') return settle(post, undefined, []);
+  if (action === 'reject') {
+    const problems = reasonProblems(post, false);
+    return problems.length > 0 ? show(post, fields, problems) : settle(post, undefined, []);
+  }
   if (action === 'approve') return approve(post);
+  if (action.startsWith(AGREE)) return agree(post, action.slice(AGREE.length));
   return show(post, fields);
+}
+
+/** A missing reason that the rule of a request requires. */
+function reasonProblems({ row: { record }, fields }: PostedForm, approved: boolean): FormProblem[] {
+  const rule = ruleOf(record);
+  if (!rule || !needsReason(rule, approved) || fields.get('reason')?.trim()) return [];
+  return [{ field: REASON, path: '', text: 'The rule of the request requires a reason.' }];
+}
+
+/** Approves with what another person has voted for. */
+async function agree(post: PostedForm, digest: string): Promise<FormAnswer> {
+  const { row, fields } = post;
+  const { votes = [], parameters } = row.record.body;
+  const proposal = votes.find((vote) => vote.approved && vote.modifiedParams && vote.digest === digest)?.modifiedParams;
+  const problems = proposal ? reasonProblems(post, true) : [{ path: '', text: OTHER_PROPOSAL }];
+  if (!proposal || problems.length > 0) return show(post, fields, problems);
+  return settle(post, proposal, diffJson({ ...parameters }, { ...parameters, ...proposal }));
 }
 
 /** The form, first or with what was posted. Links end up in logs and chats, so a decided request is no longer shown. */
@@ -120,15 +148,22 @@ async function approve(post: PostedForm): Promise<FormAnswer> {
   const { approvals, row, fields } = post;
   const { record } = row;
   const { parameters, toolDigest } = record.body;
+  const missing = reasonProblems(post, true);
   if (!fields.has('form') && ![...fields.keys()].some(isParameterField)) {
+    if (missing.length > 0) return show(post, fields, missing);
     const text = fields.get('modifiedParams')?.trim();
     return settle(post, text ? parseModifiedParams(text) : {}, []);
   }
   if (!isChangeable(row)) return show(post, fields, [{ path: '', text: OTHER_FORM }]);
   const definition = await approvals.getToolDefinition(toolDigest);
-  const read = readChanges(parametersForm(definition?.schema, parameters, fields), parameters);
-  if ('problems' in read) return show(post, fields, read.problems);
-  const { changes } = read;
+  const form = parametersForm(definition?.schema, parameters, fields);
+  const { changes, problems } = readChanges(form, parameters);
+  if (problems.length + missing.length > 0) {
+    // What can be read is validated too, so that one answer names everything.
+    const readable = await mergedParameters(approvals, record, changes);
+    const invalid = readable.ok ? [] : problemsAtFields(form, readable.problems, problems);
+    return show(post, fields, [...problems, ...invalid, ...missing]);
+  }
   // `decide` answers for a request that is decided or has expired.
   if (Object.keys(changes).length === 0 || isClosed(approvals, row)) return settle(post, changes, []);
   const validated = await mergedParameters(approvals, record, changes);
@@ -175,15 +210,37 @@ interface FormFrame {
 }
 
 /** The form of a decision. Enter in a one-line field presses its first button, which only shows it again. */
-export function renderDecisionForm({ form, problems, posted }: FormView, { view, hidden, question }: FormFrame): Html {
-  return html`<form method="post">
+export function renderDecisionForm(
+  { request, form, problems, posted }: FormView,
+  { view, hidden, question }: FormFrame,
+): Html {
+  const isMissing = problems.some(({ field }) => field === REASON);
+  const hint = reasonHint(request);
+  const described = [...(hint ? [`${REASON}-hint`] : []), ...(isMissing ? [`${REASON}-problem`] : [])].join(' ');
+  const state = html`${described !== '' && html` aria-describedby="${described}"`}${isMissing && html` aria-invalid="true"`}`;
+  return html`<form method="post" id="${FORM}">
 <button class="default" name="action" value="draw" tabindex="-1" aria-hidden="true">Show the form again</button>
 <input type="hidden" name="view" value="${view}">${hidden}
 ${form && renderParametersForm(form, problems, posted !== undefined)}${question}
-<p><label>Reason <textarea name="reason" rows="1" maxlength="2000">
-${posted?.get('reason') ?? ''}</textarea></label></p>
+<div class="field"><label for="${REASON}">Reason</label>${hint && html`<p class="hint" id="${REASON}-hint">${hint}</p>`}${
+    isMissing && html`<p class="bad" id="${REASON}-problem">Write a reason.</p>`
+  }<textarea id="${REASON}" name="reason" rows="1" maxlength="2000"${state}>
+${posted?.get('reason') ?? ''}</textarea></div>
 <div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject">Reject</button></div>
 </form>`;
+}
+
+function reasonHint({ rule }: ApprovalRecord): string | undefined {
+  switch (rule?.reason) {
+    case undefined:
+      return undefined;
+    case 'always':
+      return 'Required.';
+    case 'approve':
+      return 'Required to approve.';
+    case 'reject':
+      return 'Required to reject.';
+  }
 }
 
 /** The changes, with what was posted: it comes back as it is. */

@@ -50,9 +50,12 @@ details{background:var(--card);border:1px solid var(--line);border-radius:10px;p
 @media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
+/** A check mark, in the document itself: nothing is requested for it. */
+const ICON = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#0b57d0"/><path d="m9 17 5 5 9-11" fill="none" stroke="#fff" stroke-width="3.5" stroke-linecap="round" stroke-linejoin="round"/></svg>')}`;
+
 /** Pages run no scripts, load nothing, submit only to their own origin, and cannot be framed. */
 export const PAGE_HEADERS = {
-  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
   'x-frame-options': 'DENY',
 };
 
@@ -69,7 +72,7 @@ interface Layout {
 export function page(title: string, body: Content, { bar, isWide = false, windowTitle = title }: Layout = {}): string {
   const style: Html = { markup: STYLE };
   return html`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${windowTitle}</title><style>${style}</style></head>
+<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${windowTitle}</title><link rel="icon" href="${ICON}"><style>${style}</style></head>
 <body${isWide && html` class="wide"`}>
 ${
   bar &&

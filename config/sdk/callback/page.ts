@@ -1,5 +1,6 @@
 import type { SignalResult } from '../../../core/approval/decide.ts';
 import { unattendedText } from '../../../core/approval/public-view.ts';
+import { utcText } from '../../../core/approval/record-text.ts';
 import type { ApprovalRecord, ApprovalRequest } from '../../../core/approval/request.ts';
 import { DEFAULT_WIDTH } from '../../../core/display/fold.ts';
 import { jsonLines, warningLines } from '../../../core/display/json.ts';
@@ -99,7 +100,7 @@ export function questionOf(context: Omit<PageContext, 'account'>): string {
 export function closedPage(context: PageContext & { readonly request: ApprovalRecord }): string {
   const { status, cause, decidedAt } = context.request;
   const ended = status === 'waiting' || cause === 'timeout' ? 'has expired' : `was ${status}`;
-  const at = decidedAt === undefined ? '' : ` at ${decidedAt}`;
+  const at = decidedAt === undefined ? '' : ` at ${utcText(decidedAt)}`;
   return page('Approval', html`<p>The request ${ended}${at}.</p>\n${requestFacts(context)}`);
 }
 
@@ -108,10 +109,10 @@ export function decidedPage(context: PageContext, { result, changes }: DecidedFo
   const { status, decidedAt } = result;
   const diff = changes.length > 0 && html`\n<h2>Changes</h2>\n${renderDiff(changes)}`;
   if (status === 'waiting') {
-    const text = `Your vote was stored at ${decidedAt}. Missing: ${roleText(result.missing ?? [])}.`;
+    const text = `Your vote was stored at ${utcText(decidedAt)}. Missing: ${roleText(result.missing ?? [])}.`;
     return page('The request is waiting', html`<p>${displayText(text)}</p>\n${requestFacts(context)}${diff}`);
   }
-  const decided = html`<p>Decided at ${decidedAt}.</p>${unattendedNotice(context.request, result)}`;
+  const decided = html`<p>Decided at ${utcText(decidedAt)}.</p>${unattendedNotice(context.request, result)}`;
   return page(`The request is ${status}`, html`${decided}\n${requestFacts(context)}${diff}`);
 }
 
@@ -133,7 +134,7 @@ function unattendedNotice(
   request: ApprovalRequest,
   { unattendedSince }: Pick<SignalResult, 'unattendedSince'>,
 ): Content {
-  return unattendedSince !== undefined && html`\n<p>${unattendedText(request, unattendedSince)}</p>`;
+  return unattendedSince !== undefined && html`\n<p>${unattendedText(request, utcText(unattendedSince))}</p>`;
 }
 
 /** Asks for a sign-in, after something that was not done. */
@@ -170,7 +171,7 @@ function requestFacts(context: PageContext, more: readonly (readonly [string, st
     ['Agent', agentTag],
     ['Tool', tool],
     ...more,
-    ['Expires at', timeout],
+    ['Expires at', utcText(timeout)],
   ] as const;
   return html`<dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${displayText(value)}</dd>\n`)}</dl>`;
 }

@@ -56,6 +56,7 @@ interface StreamVisitor {
 interface Writer {
   begin(subscription: ChangeSubscription): void;
   onChange(numbered: NumberedChange): unknown;
+  onOutage?(isDown: boolean): void;
 }
 
 /** Server-sent events of the changes of requests. */
@@ -82,20 +83,25 @@ export class EventStreams {
     }));
   }
 
-  /** As `open`, for a page: it only says that a request has changed; without an id, that some have, once a second. */
+  /**
+   * As `open`, for a page: it only says that a request has changed; without an id, that some have, once a second. And that
+   * the store does not answer, until it does.
+   */
   openPage(request: Request, visitor: StreamVisitor, requestId?: string): Promise<Response> {
-    const signal = (stream: EventStream, id: string) => stream.write(`id: ${id}\nevent: changed\ndata: {}\n\n`);
+    const signal = (stream: EventStream, id: string) => stream.write(`id: ${id}\n${pageEvent('changed')}`);
     const isShown = ({ change }: NumberedChange) => change.requestId === requestId;
-    return this.#start(request, visitor, (stream) =>
-      requestId === undefined
-        ? this.#lists.open(stream, (id) => signal(stream, id))
-        : {
-            begin({ missed, lastId }) {
-              if (!missed || missed.some(isShown)) signal(stream, lastId);
-            },
-            onChange: (numbered) => isShown(numbered) && signal(stream, numbered.id),
-          },
-    );
+    return this.#start(request, visitor, (stream) => {
+      const writer: Writer =
+        requestId === undefined
+          ? this.#lists.open(stream, (id) => signal(stream, id))
+          : {
+              begin({ missed, lastId }) {
+                if (!missed || missed.some(isShown)) signal(stream, lastId);
+              },
+              onChange: (numbered) => isShown(numbered) && signal(stream, numbered.id),
+            };
+      return { ...writer, onOutage: (isDown) => stream.write(pageEvent(isDown ? 'outage' : 'changed')) };
+    });
   }
 
   async #start(
@@ -122,6 +128,7 @@ export class EventStreams {
     stream.onEnd(onAbort(request.signal, () => stream.close()));
     stream.write(`retry: ${RETRY_MS}\n\n`);
     writer.begin(subscription);
+    if (writer.onOutage) stream.onEnd(watcher.onOutage(writer.onOutage));
     keepAlive(stream, isAllowed);
     if (request.signal.aborted) stream.close();
     if (ends.some(({ aborted }) => aborted)) stream.end();
@@ -196,6 +203,8 @@ class ListSignals {
     };
   }
 }
+
+const pageEvent = (name: 'changed' | 'outage'): string => `event: ${name}\ndata: {}\n\n`;
 
 function eventText({ id, change }: NumberedChange): string {
   return `id: ${id}\nevent: ${change.type}\ndata: ${JSON.stringify(change)}\n\n`;

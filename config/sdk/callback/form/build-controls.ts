@@ -131,7 +131,8 @@ function fits({ type, isNullable }: Field, value: Json | undefined): boolean {
 }
 
 /** What objects and lists have in common. `members`: its marker, if it is there. */
-function branch(slot: Slot, { about, isNullable }: Field, { fields }: Source, start: string) {
+function branch(slot: Slot, field: Field, { fields }: Source, start: string) {
+  const { isNullable } = field;
   const { name, original, canBeLeftOut, isAdded } = slot;
   const before = original === null ? NULL : original === undefined && !isAdded ? OUT : start;
   const posted = fields?.get(name) ?? before;
@@ -146,7 +147,7 @@ function branch(slot: Slot, { about, isNullable }: Field, { fields }: Source, st
   const hint = marker === NULL ? 'It is null.' : isThere ? undefined : 'It is left out.';
   return {
     kind: 'branch',
-    ...common(slot, about, hint),
+    ...common(slot, field, hint),
     marker,
     buttons,
     value,

@@ -94,14 +94,19 @@ export const isSame = (one: Json | undefined, other: Json | undefined): boolean 
 const MAX_HINT = 500;
 
 /** What every control has. `about`: a text of a model. */
-export function common({ name, path, label, canBeLeftOut, remove }: Slot, about: string, hint?: string) {
+export function common(
+  { name, path, label, canBeLeftOut, remove }: Slot,
+  { about, limits }: Pick<Field, 'about' | 'limits'>,
+  ...own: readonly (string | undefined)[]
+) {
+  const hint = [...own.filter((text) => text !== undefined), ...limits].join(' ');
   const said = displayText(about.slice(0, 2 * MAX_HINT));
   const cut = said.length > MAX_HINT ? `${said.slice(0, MAX_HINT)}…` : said;
   return {
     name,
     path,
     label: canBeLeftOut ? `${label} (optional)` : label,
-    hint: [hint ? asSentence(cut) : cut, hint].filter((text) => text !== undefined && text !== '').join(' '),
+    hint: [hint === '' ? cut : asSentence(cut), hint].filter((text) => text !== '').join(' '),
     ...(remove !== undefined && { remove }),
   };
 }

@@ -34,27 +34,29 @@ function typedIn({ name, original }: Slot, shown: string, { fields }: Source, re
   return { text, ...result(text === shown ? { value: original } : read(text)) };
 }
 
-export function jsonControl(slot: Slot, { about }: Field, source: Source): Control {
+export function jsonControl(slot: Slot, field: Field, source: Source): Control {
   const typed = typedIn(slot, jsonText(slot.original), source, readJson);
-  return { kind: 'text', ...common(slot, about, 'JSON.'), input: 'code', ...typed };
+  return { kind: 'text', ...common(slot, field, 'JSON.'), input: 'code', ...typed };
 }
 
-export function numberControl(slot: Slot, { about, isNullable }: Field, isInteger: boolean, source: Source): Control {
+export function numberControl(slot: Slot, field: Field, isInteger: boolean, source: Source): Control {
+  const { isNullable } = field;
   const typed = typedIn(slot, jsonText(slot.original), source, (text) => readNumber(text, isNullable));
   const hint = `${isInteger ? 'A whole number' : 'A number'}${isNullable ? ', or null' : ''}.`;
-  return { kind: 'text', ...common(slot, about, hint), input: 'decimal', ...typed };
+  return { kind: 'text', ...common(slot, field, hint), input: 'decimal', ...typed };
 }
 
 const INPUTS: Readonly<Record<string, TextControl['input']>> = { email: 'email', uri: 'url' };
 
-export function textControl(slot: Slot, { about, isNullable }: Field, format: unknown, source: Source): Control {
+export function textControl(slot: Slot, field: Field, format: unknown, source: Source): Control {
+  const { isNullable } = field;
   const { original, canBeLeftOut, isNew } = slot;
   const shown = withPlainBreaks(typeof original === 'string' ? original : '');
   const text = withPlainBreaks(source.fields?.get(slot.name) ?? shown);
   const { presence, isContradicted } = presenceOf(slot, isNullable, text !== shown, text === '', source);
   const isDateInput = format === 'date' && (text === '' || isDate(text));
   const input = isDateInput ? 'date' : (Object.hasOwn(INPUTS, String(format)) && INPUTS[String(format)]) || 'text';
-  const control = { kind: 'text', ...common(slot, about, formatHint(format)), input, text } as const;
+  const control = { kind: 'text', ...common(slot, field, formatHint(format)), input, text } as const;
   const all = { ...control, ...(canBeLeftOut || isNullable ? { presence } : {}) };
   if (isContradicted) {
     return {
@@ -90,13 +92,9 @@ function presenceOf(
   return { presence: { options, selected }, isContradicted: isTyped && chosen !== before };
 }
 
-export function choiceControl(
-  slot: Slot,
-  { about, isNullable }: Field,
-  given: readonly Option[],
-  { fields }: Source,
-): Control {
+export function choiceControl(slot: Slot, field: Field, given: readonly Option[], { fields }: Source): Control {
   const { name, original, canBeLeftOut, isNew } = slot;
+  const { isNullable } = field;
   const hasNull = given.some(({ value }) => value === null);
   const values = isNullable && !hasNull ? [...given, { label: NULL, value: null }] : given;
   const isUnset = original === undefined && !(isNew && values.length === 1 && !canBeLeftOut);
@@ -109,5 +107,5 @@ export function choiceControl(
   const posted = fields?.get(name);
   const selected = options.find(({ value }) => value === posted)?.value ?? shown?.value ?? '';
   const value = selected === '' ? undefined : values[Number(selected)]?.value;
-  return { kind: 'choice', ...common(slot, about), selection: { options, selected }, value };
+  return { kind: 'choice', ...common(slot, field), selection: { options, selected }, value };
 }

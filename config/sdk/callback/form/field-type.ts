@@ -2,6 +2,7 @@ import { inlineJson } from '../../../../core/display/json.ts';
 import { displayText } from '../../../../core/display/text.ts';
 import { canonicalJson, isPlainObject, type Json } from '../../../../core/json.ts';
 import { type JsonSchema, referenced, rootProperties } from '../../../../core/tool/json-schema.ts';
+import { limitsOf } from './field-limits.ts';
 
 export interface Option {
   readonly label: string;
@@ -35,6 +36,8 @@ export interface Field {
   readonly isNullable: boolean;
   /** What the schema says of it: text of a model. */
   readonly about: string;
+  /** What values the schema allows, in sentences. */
+  readonly limits: readonly string[];
 }
 
 const JSON_TYPE: FieldType = { kind: 'json' };
@@ -47,7 +50,8 @@ export function fieldOf(root: JsonSchema, given: unknown): Field {
   const schema = resolved(root, given);
   const about = [schema.title, schema.description].filter((text) => typeof text === 'string' && text !== '').join('. ');
   const { rest, alternatives, isNullable } = withoutNull(root, schema);
-  return { type: typeOf(root, rest, alternatives), isNullable, about };
+  const type = typeOf(root, rest, alternatives);
+  return { type, isNullable, about, limits: limitsOf(type, rest) };
 }
 
 /** The parameters that a schema declares, wherever it does. */

@@ -83,30 +83,26 @@ function fieldsOf(control: Control): [name: string, text: string][] {
   }
 }
 
-/** The parameters that were changed, or why they cannot be read. */
-export function readChanges(
-  form: ParametersForm,
-  parameters: ToolParameters,
-): { readonly changes: ToolParameters } | { readonly problems: readonly FormProblem[] } {
-  if (form.kind === 'json') return readJsonChanges(form.text, parameters);
-  if (form.kind === 'kept' || form.problem !== undefined) return { problems: problemsOfForm(form) };
-  const problems = form.controls.flatMap(problemsOf);
-  if (problems.length > 0) return { problems };
-  return {
-    changes: changesOf(
-      form.controls.map(({ path, value }) => [String(path[0]), value]),
-      parameters,
-    ),
-  };
+interface Changes {
+  readonly changes: ToolParameters;
+  readonly problems: readonly FormProblem[];
 }
 
-function readJsonChanges(text: string, parameters: ToolParameters): ReturnType<typeof readChanges> {
-  if (text.trim() === '') return { changes: {} };
+/** The parameters that were changed, and why others cannot be read. */
+export function readChanges(form: ParametersForm, parameters: ToolParameters): Changes {
+  if (form.kind === 'json') return readJsonChanges(form.text, parameters);
+  if (form.kind === 'kept' || form.problem !== undefined) return { changes: {}, problems: problemsOfForm(form) };
+  const values = form.controls.map(({ path, value }) => [String(path[0]), value] as const);
+  return { changes: changesOf(values, parameters), problems: form.controls.flatMap(problemsOf) };
+}
+
+function readJsonChanges(text: string, parameters: ToolParameters): Changes {
+  if (text.trim() === '') return { changes: {}, problems: [] };
   try {
-    return { changes: changesOf(Object.entries(parseModifiedParams(text)), parameters) };
+    return { changes: changesOf(Object.entries(parseModifiedParams(text)), parameters), problems: [] };
   } catch (error) {
-    if (isHttpError(error)) return { problems: [{ ...IN_JSON, text: error.message }] };
-    if (isSvcError(error)) return { problems: [{ ...IN_JSON, text: describeError(error) }] };
+    if (isHttpError(error)) return { changes: {}, problems: [{ ...IN_JSON, text: error.message }] };
+    if (isSvcError(error)) return { changes: {}, problems: [{ ...IN_JSON, text: describeError(error) }] };
     throw error;
   }
 }
@@ -131,10 +127,20 @@ function problemsOf(control: Control): FormProblem[] {
   return control.kind === 'branch' ? [...own, ...control.children.flatMap(problemsOf)] : own;
 }
 
-/** Problems of the parameters, each at its field or at the closest one around it. */
-export function problemsAtFields(form: ParametersForm, problems: readonly ParameterProblem[]): FormProblem[] {
+/**
+ * Problems of the parameters, each at its field or at the closest one around it. `unread`: of fields that could not be read.
+ * What the validator says of those, and of what they belong to, is about their absence.
+ */
+export function problemsAtFields(
+  form: ParametersForm,
+  problems: readonly ParameterProblem[],
+  unread: readonly FormProblem[] = [],
+): FormProblem[] {
   const controls = form.kind === 'fields' ? form.controls.flatMap(withChildren) : [];
-  return problems.map(({ parameter, why }) => {
+  const isAboutUnread = ({ parameter }: ParameterProblem) =>
+    unread.some(({ path }) => isWithin(parameter, path) || isWithin(path, parameter));
+  const known = problems.filter((problem) => !isAboutUnread(problem));
+  return known.map(({ parameter, why }) => {
     const around = controls.filter(({ path }) => isWithin(parameter, pathText(path)));
     const field = form.kind === 'json' ? JSON_FIELD : around.at(-1)?.name;
     const text = why.replace(/^must be ([<>]=?) /, (_, sign: string) => `must be ${COMPARISONS[sign]} `);

@@ -1,3 +1,4 @@
+import { currentDigest, mayOverride } from '../../../../core/approval/apply-decision.ts';
 import { isDecisionRefusal } from '../../../../core/approval/decide.ts';
 import { mayDecide } from '../../../../core/approval/inbox.ts';
 import { listApprovals } from '../../../../core/approval/list-approvals.ts';
@@ -54,6 +55,7 @@ export async function showRequest(
   const { records } = await listApprovals(approvals, { executionId, newestFirst: true, limit: MAX_OTHERS });
   const isOpen = request.status === 'waiting';
   const canDecide = isOpen && (await mayDecide(approvals, principal))(row.record);
+  const now = await approvals.clock.now();
   const shown = answer ?? (canDecide && !isMasked ? await draw(context, frame, row) : undefined);
   const page = requestPage({
     ...frame,
@@ -63,8 +65,10 @@ export async function showRequest(
     form: canDecide && shown ? renderForm(context, frame, row, shown) : undefined,
     summary: answer && renderSummary(answer.problems),
     isExcluded: isOpen && !canDecide,
+    mayOverride: mayOverride(row.record, principal, now),
+    proposal: canDecide && shown ? currentDigest(row.record) : undefined,
     problem,
-    now: new Date(await approvals.clock.now()),
+    now: new Date(now),
   });
   return htmlResponse(status, page, LIVE_HEADERS);
 }

@@ -1,5 +1,5 @@
 import type { InboxPage } from '../../../../core/approval/inbox.ts';
-import { parametersText, statusText, timeLeft } from '../../../../core/approval/record-text.ts';
+import { parametersText, statusText, timeLeft, utcText } from '../../../../core/approval/record-text.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord } from '../../../../core/approval/request.ts';
 import { shorten } from '../../../../core/display/limit.ts';
 import { roleText } from '../../../../core/display/role-text.ts';
@@ -107,10 +107,12 @@ function filterForm({ inboxUrl, filter }: ListContext): Html {
 const isFiltered = ({ agent, tool, text, mine }: ListFilter): boolean =>
   [agent, tool, text].some((one) => one !== '') || mine;
 
-function emptyNotice({ filter, page: { cursor }, isFirst }: ListContext): Html {
+function emptyNotice({ filter, page: { cursor }, isFirst, inboxUrl }: ListContext): Html {
   if (cursor !== undefined) return html`<p class="empty">Nothing found so far. More requests are on the next page.</p>`;
   if (!isFirst) return html`<p class="empty">No more requests.</p>`;
-  if (isFiltered(filter)) return html`<p class="empty">No request matches the filter.</p>`;
+  if (isFiltered(filter)) {
+    return html`<p class="empty">No request matches the filter. <a href="${inboxUrl}?status=${filter.status}">Clear the filter</a></p>`;
+  }
   return filter.status === 'waiting'
     ? html`<p class="empty">Nothing is waiting for a decision.</p>`
     : html`<p class="empty">No request is ${filter.status}.</p>`;
@@ -120,12 +122,9 @@ function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
   const { requestId, agentTag, tool, reason, status, timeout, timestamp, missing = [] } = record;
   const needed: Content = missing.length > 0 && html`<p class="muted">Missing: ${displayText(roleText(missing))}</p>`;
   return html`<li><h2><a href="${inboxUrl}/${requestId}">${shortenText(tool, MAX_TAG).text}</a></h2>
-<p class="muted">${shortenText(agentTag, MAX_TAG).text} &middot; <time datetime="${timestamp}">${minute(timestamp)}</time></p>
+<p class="muted">${shortenText(agentTag, MAX_TAG).text} &middot; <time datetime="${timestamp}">${utcText(timestamp)}</time></p>
 <p>${shortenText(reason, MAX_TEXT).text}</p>
 <p><code>${shorten(parametersText(record), MAX_TEXT).text}</code></p>
-${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}" data-left>${timeLeft(record, now)}</time>` : statusText(record)}</p></li>
+${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}" data-left>${timeLeft(record, now)}</time>` : statusText(record, utcText)}</p></li>
 `;
 }
-
-/** `2026-11-20 10:30 UTC` */
-const minute = (at: string): string => `${at.slice(0, 16).replace('T', ' ')} UTC`;

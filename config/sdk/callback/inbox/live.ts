@@ -6,7 +6,7 @@ import type { InboxFrame } from './frame.ts';
 
 /*
  * What keeps an open page current: it counts down by the server's clock, loads the page again when an event says that
- * something has changed, and takes over the parts marked with `data-live`. Everything works without it.
+ * something has changed, says when the store does not answer, and takes over the parts marked with `data-live`. Everything works without it.
  *
  * Browsers open six connections to an origin over HTTP/1.1, and a stream is one: only a page that is visible has one, and
  * gives it back when a form is sent. After an event a page waits for a random time, so that not all pages load at once. A
@@ -168,6 +168,7 @@ const SCRIPT = `(() => {
       else if (++errors > 1) notLive();
     });
     source.addEventListener('changed', changed);
+    source.addEventListener('outage', notLive);
   };
   document.addEventListener('visibilitychange', () => { if (document.hidden) disconnect(); else later(0); });
   addEventListener('pagehide', disconnect);

@@ -1,7 +1,7 @@
 import type { DeliveryAttempt } from '../../../../core/approval/audit.ts';
 import type { Principal } from '../../../../core/approval/principal.ts';
 import { unattendedText } from '../../../../core/approval/public-view.ts';
-import { history, statusText, timeLeft, voteText } from '../../../../core/approval/record-text.ts';
+import { history, statusText, timeLeft, utcText, voteText } from '../../../../core/approval/record-text.ts';
 import type { ApprovalRecord } from '../../../../core/approval/request.ts';
 import { personKey } from '../../../../core/approval/rule.ts';
 import { DEFAULT_WIDTH } from '../../../../core/display/fold.ts';
@@ -11,6 +11,7 @@ import { displayText } from '../../../../core/display/text.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import type { ToolParameters } from '../../../../core/tool/parameters.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
+import { AGREE, FORM } from '../decision-form.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
@@ -33,6 +34,10 @@ interface RequestPage extends ShownRequest {
   readonly form?: Html | undefined;
   /** The request waits for others. */
   readonly isExcluded: boolean;
+  /** The person may decide it alone. */
+  readonly mayOverride: boolean;
+  /** Of the changes that others have voted for, where the person can approve them too. */
+  readonly proposal?: string | undefined;
   /** What is wrong in the form. */
   readonly summary?: Content;
   /** Why something was not done. */
@@ -43,10 +48,10 @@ export function requestPage(context: RequestPage): string {
   const { request, form, summary, isMasked, isExcluded, problem } = context;
   return page(
     titleOf(request),
-    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context)}</div>
+    html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context, context.proposal)}</div>
 ${liveState(context)}${LIVE_SCRIPT}
 ${facts(request)}
-${renderModelText(request.modelText)}${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${override(request)}</p>`}</div>
+${renderModelText(request.modelText)}${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${context.mayOverride && override(request)}</p>`}</div>
 <div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>
 ${identifiers(request)}`,
     { bar: inboxBar(context) },
@@ -64,19 +69,23 @@ ${form}${reason !== '' && html`<p class="muted">Your reason: ${displayText(reaso
 
 const titleOf = ({ tool, agentTag }: ApprovalDetails): string => `${displayText(tool)} · ${displayText(agentTag)}`;
 
-function standing({ request, now, visitor }: ShownRequest): Html {
+function standing({ request, now, visitor }: ShownRequest, proposal?: string): Html {
   const { status, timeout, unattendedSince } = request;
   const unattended: Content =
-    unattendedSince !== undefined && html`\n<p>${unattendedText(request, unattendedSince)}</p>`;
+    unattendedSince !== undefined && html`\n<p>${unattendedText(request, utcText(unattendedSince))}</p>`;
   const state =
     status === 'waiting'
       ? html`Waiting, <time datetime="${timeout}" data-left>${timeLeft(request, now)}</time>`
-      : html`${displayText(statusText(request))}`;
-  return html`<p class="state ${status}">${state}</p>${unattended}${status === 'waiting' && openVotes(request, visitor.principal)}`;
+      : html`${displayText(statusText(request, utcText))}`;
+  return html`<p class="state ${status}">${state}</p>${unattended}${status === 'waiting' && openVotes(request, visitor.principal, proposal)}`;
 }
 
 /** What a person has to know before they vote: that they have, and what others propose. */
-function openVotes({ parameters: requested, votes: given = [], missing = [] }: ApprovalDetails, person: Principal) {
+function openVotes(
+  { parameters: requested, votes: given = [], missing = [] }: ApprovalDetails,
+  person: Principal,
+  digest: string | undefined,
+) {
   const counted = given.filter((vote) => !vote.void);
   const own = counted.find(({ principal }) => personKey(principal) === personKey(person));
   const proposal = counted.find(({ modifiedParams }) => modifiedParams !== undefined);
@@ -87,8 +96,13 @@ function openVotes({ parameters: requested, votes: given = [], missing = [] }: A
     proposal &&
       html`
 <p>${displayText(proposal.by)} approves with these changes. An approval with other parameters does not count together with theirs.</p>
-${renderChanges(requested, proposal.modifiedParams)}`,
+${renderChanges(requested, proposal.modifiedParams)}${digest !== undefined && !own?.approved && agreeButton(digest)}`,
   ];
+}
+
+/** Sends the form of the page, with its reason. */
+function agreeButton(digest: string): Html {
+  return html`<div class="buttons" data-form><button form="${FORM}" name="action" value="${AGREE}${digest}">Approve these changes</button></div>`;
 }
 
 /** Who may decide alone does so where a reason is asked for. */
@@ -96,7 +110,7 @@ function override({ rule, requestId }: ApprovalDetails): Content {
   const command = `svc approvals approve ${requestId} --override --reason "…"`;
   return (
     rule?.override !== undefined &&
-    html` People of the role ${displayText(rule.override)} may decide alone: <code>${command}</code>`
+    html` As one of ${displayText(rule.override)} you may decide alone: <code>${command}</code>`
   );
 }
 
@@ -108,8 +122,8 @@ function facts({ definition, reason, tool, agentTag, requester, model, timestamp
     ['Agent', agentTag],
     ['Requested by', requester],
     ['Model', model],
-    ['Requested at', secondText(timestamp)],
-    ['Expires at', secondText(timeout)],
+    ['Requested at', utcText(timestamp)],
+    ['Expires at', utcText(timeout)],
   ]);
 }
 
@@ -164,7 +178,7 @@ function renderChanges(requested: ToolParameters, modified: ToolParameters | und
 function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Content {
   if (!rule) return undefined;
   const lines = [
-    ...given.map((vote) => voteText(vote)),
+    ...given.map((vote) => voteText(vote, utcText)),
     ...(missing.length === 0 ? [] : [`missing: ${displayText(roleText(missing))}`]),
   ];
   return html`<h2>Votes</h2>
@@ -176,15 +190,12 @@ function others({ others: calls, request, inboxUrl }: RequestPage): Content {
   if (calls.length === 0) return undefined;
   const { groupId } = request;
   return html`<h2>Other calls of this execution</h2>
-<ul>${calls.map((call) => html`<li><a href="${inboxUrl}/${call.requestId}">${displayText(call.tool)}</a>: ${displayText(statusText(call))}${groupId !== undefined && call.groupId === groupId && ', of the same turn'}</li>\n`)}</ul>
+<ul>${calls.map((call) => html`<li><a href="${inboxUrl}/${call.requestId}">${displayText(call.tool)}</a>: ${displayText(statusText(call, utcText))}${groupId !== undefined && call.groupId === groupId && ', of the same turn'}</li>\n`)}</ul>
 `;
 }
 
 function events(request: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): Html {
   return html`<h2>History</h2>
-<ol class="history">${history(request).map(({ at, words }) => html`<li><time class="muted" datetime="${at}">${secondText(at)}</time> ${words.join(' ')}</li>\n`)}</ol>
+<ol class="history">${history(request).map(({ at, words }) => html`<li><time class="muted" datetime="${at}">${utcText(at)}</time> ${words.join(' ')}</li>\n`)}</ol>
 `;
 }
-
-/** `2026-11-28 10:30:07 UTC` */
-const secondText = (at: string): string => `${at.slice(0, 19).replace('T', ' ')} UTC`;
