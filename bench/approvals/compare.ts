@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
@@ -5,7 +6,7 @@ import { installPeers } from '../install.ts';
 import { machineFacts, peerFacts } from '../machine.ts';
 import { saveResult } from '../report.ts';
 import { type Fault, type Figures, runHost, runVictim } from './peer.ts';
-import { faultTables, figuresTable } from './tables.ts';
+import { adapterTable, faultTables, figuresTable } from './tables.ts';
 
 /*
  * One gated call end to end, with svc and its peers: `npm run bench -- approvals [--only=svc,dbos] [--rounds=200]
@@ -13,9 +14,12 @@ import { faultTables, figuresTable } from './tables.ts';
  * results/approvals.md.
  */
 
-/** Each contender is the file of that name in `peers/`. */
-const PEERS = ['svc', 'langgraph', 'langchain', 'openai', 'aisdk', 'mastra', 'dbos'] as const;
+/** Each contender is the file of that name in `peers/`, and the same with an adapter of svc one with the ending `-svc`. */
+const BARE = ['svc', 'langgraph', 'langchain', 'openai', 'aisdk', 'mastra', 'dbos'] as const;
 const FOLDER = new URL('./peers/', import.meta.url);
+const PEERS = BARE.flatMap((name) => [name, `${name}-svc`]).filter((name) =>
+  existsSync(new URL(`${name}.mjs`, FOLDER)),
+);
 
 export interface Contender {
   readonly name: string;
@@ -41,12 +45,13 @@ export async function compare(args: readonly string[]): Promise<void> {
   try {
     for (const name of PEERS) {
       if (selected && !selected.includes(name)) continue;
+      const database = name.replace('-', '_');
       console.error(`${name}: faults`);
-      const faultsUrl = await freshDatabase(postgresql, `svc_bench_faults_${process.pid}_${name}`);
+      const faultsUrl = await freshDatabase(postgresql, `svc_bench_faults_${process.pid}_${database}`);
       for (const moment of ['before', 'after'] as const) await runVictim(name, faultsUrl, moment);
       const faults = await runHost<Record<string, Fault>>(name, [faultsUrl, 'faults']);
       console.error(`${name}: ${rounds} rounds, ${waiting} waiting`);
-      const figuresUrl = await freshDatabase(postgresql, `svc_bench_figures_${process.pid}_${name}`);
+      const figuresUrl = await freshDatabase(postgresql, `svc_bench_figures_${process.pid}_${database}`);
       const figures = await runHost<Figures>(name, [figuresUrl, 'figures', String(rounds), String(waiting)]);
       results.push({ name, faults, figures });
       await dropDatabases();
@@ -61,6 +66,9 @@ export async function compare(args: readonly string[]): Promise<void> {
     `## Figures (${rounds} rounds, ${waiting} waiting)`,
     figuresTable(results),
     'Tools that use no memory while a run waits leave waking it to the caller. The bench stores the messages of AI SDK and the state of OpenAI Agents in a table of its own.',
+    '## What an adapter adds',
+    'A gated call of the framework, and the same with the adapter of svc in place of its own approval: the medians of start and wake together.',
+    adapterTable(results),
     '## Faults',
     'A process is killed in its handler; the response of a new process comes first, and if the run only waits again, it is approved once more. `ran` counts the rows that the tool wrote. The tool of svc is not declared idempotent: an idempotent one would run again, with the same key.',
     ...faultTables(results),

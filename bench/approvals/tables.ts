@@ -26,6 +26,18 @@ export function figuresTable(contenders: readonly Contender[]): string {
   return table(head, rows);
 }
 
+/** What a gated call costs with the framework's own approval, and with the adapter of svc. */
+export function adapterTable(contenders: readonly Contender[]): string {
+  const costs = new Map(contenders.map(({ name, figures: { start, wake } }) => [name, start.p50 + wake.p50]));
+  const rows = [...costs].flatMap(([name, own]) => {
+    const adapted = costs.get(`${name}-svc`);
+    if (adapted === undefined) return [];
+    const added = adapted - own;
+    return [[name, own.toFixed(1), adapted.toFixed(1), added.toFixed(1), added < 2 ? 'reached' : 'MISSED']];
+  });
+  return table(['', 'its own, ms', 'with svc, ms', 'added, ms', 'goal: less than 2 ms'], rows);
+}
+
 /** One table per fault, because the responses are long. */
 export function faultTables(contenders: readonly Contender[]): readonly string[] {
   const faults = Object.keys(contenders[0]?.faults ?? {});

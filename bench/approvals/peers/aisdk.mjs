@@ -9,7 +9,7 @@ const USAGE = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 
-const model = () =>
+export const model = () =>
   new MockLanguageModelV4({
     async doGenerate({ prompt }) {
       const isLast = prompt.at(-1).role === 'tool';

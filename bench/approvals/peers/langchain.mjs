@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { listWaiting, tamper } from './langgraph-store.mjs';
 import { callOf, DONE, promptOf, runIn } from './script.mjs';
 
-class Scripted extends BaseChatModel {
+export class Scripted extends BaseChatModel {
   _llmType() {
     return 'scripted';
   }

@@ -5,7 +5,7 @@ import { callOf, DONE, promptOf, runIn } from './script.mjs';
 
 setTracingDisabled(true);
 
-const model = {
+export const model = {
   async getResponse({ input }) {
     const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
     const isLast = items.some(({ type }) => type === 'function_call_result');

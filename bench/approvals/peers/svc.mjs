@@ -1,5 +1,6 @@
 import { definePlugin, Svc } from '../../../dist/config/sdk/index.js';
 import { callOf, DONE, promptOf } from './script.mjs';
+import { tamperWith, waitingIn } from './svc-gate.mjs';
 
 const turns = (run) => [{ calls: [{ tool: 'refund', parameters: callOf(run).args }] }, { text: DONE }];
 
@@ -96,22 +97,8 @@ export default {
         );
         return responseOf(await (await svc.agents.resume(executionId)).result);
       },
-      async list() {
-        let count = 0;
-        let cursor;
-        do {
-          const page = await svc.approvals.list({ limit: 1000, ...(cursor !== undefined && { cursor }) });
-          count += page.records.length;
-          cursor = page.cursor;
-        } while (cursor !== undefined);
-        return count;
-      },
-      async tamper(id) {
-        await effects.query(
-          `UPDATE _svc_approvals SET body = replace(body::text, '"amount": 42', '"amount": 9999')::jsonb WHERE "requestId" = $1`,
-          [(await requestOf(id)).requestId],
-        );
-      },
+      list: () => waitingIn(svc),
+      tamper: async (id) => tamperWith(effects, (await requestOf(id)).requestId),
       close: () => svc.close(),
     };
   },
