@@ -124,7 +124,11 @@ async function finish(target: Target, action: Action): Promise<void> {
 
 const servers = sixEngines.filter(({ name }) => KEEPING.includes(name));
 const engines = [
-  ...servers.map((engine) => ({ ...engine, title: engine.name as string, step: engine.name === 'postgresql' ? 5 : 13 })),
+  ...servers.map((engine) => ({
+    ...engine,
+    title: engine.name as string,
+    step: engine.name === 'postgresql' ? 5 : 13,
+  })),
   { ...servers[0], name: 'postgresql', title: 'pglite', step: 17, missing: undefined, createDatabase: freshFolder },
 ];
 

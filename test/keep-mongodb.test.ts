@@ -41,9 +41,11 @@ const made = (
 });
 const first = made('20260101_000000_ground', ground);
 const dropCode = made('20260102_000000_code', [{ type: 'dropField', collection: 'orders', field: 'code' }], ground);
-const later = made('20260103_000000_note', [
-  { type: 'addField', collection: 'orders', field: { name: 'note', type: 'string', required: true, default: '-' } },
-], [...ground, ...dropCode.up]);
+const later = made(
+  '20260103_000000_note',
+  [{ type: 'addField', collection: 'orders', field: { name: 'note', type: 'string', required: true, default: '-' } }],
+  [...ground, ...dropCode.up],
+);
 const dropAll = made(
   '20260104_000000_drop',
   [{ type: 'dropCollection', collection: 'orders' }],
