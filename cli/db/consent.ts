@@ -1,12 +1,9 @@
 import type { Runtime } from '../../config/load/runtime.ts';
 import { SvcError } from '../../core/errors.ts';
-import {
-  assertNothingLost,
-  type PlannedMigration,
-  destructiveStatements as textsOf,
-} from '../../core/migration/plan.ts';
+import { type PlannedMigration, destructiveStatements as textsOf } from '../../core/migration/plan.ts';
 import { mayDestroy } from '../../core/migration/plan-description.ts';
 import type { RollbackOptions } from '../../core/migration/preview.ts';
+import { assertNothingLost } from '../../core/migration/rollback-losses.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { assertNoAgent, restrictedAgent } from '../agent.ts';
 import { oneLine, plural } from '../output.ts';

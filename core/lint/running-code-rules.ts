@@ -57,7 +57,8 @@ export const runningCodeRules: readonly LintRule[] = [
     name: 'table-dropped',
     level: 'error',
     summary: 'A table is dropped.',
-    impact: 'Its rows are gone, and code that still uses it fails. A rollback creates it empty.',
+    impact:
+      'Code that still uses it fails. Unless --keep keeps it, its rows are gone, and a rollback creates it empty.',
     fix: `${TWO_DEPLOYS} Then allow it with "allow": ["destructive"] in the migration.`,
     check: (step) => [
       ...(allowsLoss(step)
@@ -77,7 +78,8 @@ export const runningCodeRules: readonly LintRule[] = [
     name: 'field-dropped',
     level: 'error',
     summary: 'A field is dropped.',
-    impact: 'Its values are gone, and code that still reads or writes it fails. A rollback creates it empty.',
+    impact:
+      'Code that still reads or writes it fails. Unless --keep keeps it, its values are gone, and a rollback creates it empty.',
     fix: `${TWO_DEPLOYS} Then allow it with "allow": ["destructive"] in the migration.`,
     check: (step) =>
       allowsLoss(step)

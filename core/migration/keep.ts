@@ -29,7 +29,7 @@ import type { Migration } from './migration.ts';
 import type { Target } from './target.ts';
 
 /** The operations that run in place of one of a migration. */
-export interface Replacement {
+interface Replacement {
   readonly operations: readonly Operation[];
   readonly keep?: Keep;
 }

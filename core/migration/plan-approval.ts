@@ -84,6 +84,9 @@ export async function reviewDecision(
   return { bound, approval };
 }
 
+/** The action that drops what was kept. */
+export const PURGE = 'purge';
+
 interface Question {
   readonly target: Target;
   readonly history: History;
@@ -102,7 +105,9 @@ async function askFor({ target, history, parts, bound, effects }: Question, opti
   const remembered = await readApprovalStore(target.connection);
   if (remembered !== undefined && remembered !== store) throw otherStore(target);
   const before = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
-  const added = parts.flatMap(({ direction, migration }) => (direction === 'up' ? [migration] : []));
+  // What is purged is in no schema.
+  const linted = bound.action === PURGE ? [] : parts;
+  const added = linted.flatMap(({ direction, migration }) => (direction === 'up' ? [migration] : []));
   const { losses, copies } = await effects();
   const { warnings, ...context } = await approver.describe(target.connection, { before, added });
   const described = {

@@ -66,7 +66,7 @@ export interface AskOptions {
 export interface ShownPlan {
   readonly environment: string;
   readonly database: string;
-  /** `migrate`, `rollback`, `resolve --retry`, `up`, `down`, or an operation of `db.schema`. */
+  /** `migrate`, `rollback`, `purge`, `resolve --retry`, `up`, `down`, or an operation of `db.schema`. */
   readonly action: string;
   readonly migrations: readonly ShownMigration[];
 }

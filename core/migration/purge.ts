@@ -11,7 +11,7 @@ import { type Kept, keptTable, readKept, withKeptField } from './kept.ts';
 import { withRecoveredHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
 import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
-import { reviewPlan, runReviewed } from './plan-approval.ts';
+import { PURGE, reviewPlan, runReviewed } from './plan-approval.ts';
 import { type RunOptions, readHistory } from './preview.ts';
 import { type PreviewedMigration, previewStatements } from './preview-statements.ts';
 import type { Target } from './target.ts';
@@ -68,7 +68,7 @@ export async function purge(target: Target, options: PurgeOptions = {}): Promise
   const shown = await planPurge(target, history, due, kept);
   if (options.confirm) await options.confirm(shown);
   else if (!options.allowDestructive && !target.approver) assertMayPurge(shown);
-  const plan = await reviewPlan(target, history, 'purge', shown, options.ask);
+  const plan = await reviewPlan(target, history, PURGE, shown, options.ask);
   const names = new Set(due.map(({ record }) => record.name));
   const session = { ...options, plan, onWait: () => options.onEvent?.({ type: 'waiting' }) };
   return withRecoveredHistory(target, session, async (run) => {
