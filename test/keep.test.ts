@@ -156,6 +156,19 @@ for (const engine of sqlEngines) {
     assert.deepEqual(await rows(target, `SELECT ${columns} FROM orders ORDER BY id`), before);
   });
 
+  it('a field and its table, dropped by one migration, come back together', async (target) => {
+    await migrate(target, files(first));
+    await fill(target);
+    const before = await rows(target);
+    const both = made('20260102_000000_both', [...dropFields.up, ...dropTable.up], ground);
+    await migrate(target, files(first, both), { keepMs: DAY });
+    await rollback(target);
+    await assertAsInHistory(target);
+    const columns = Object.keys(before[0] ?? {}).join(', ');
+    assert.deepEqual(await rows(target, `SELECT ${columns} FROM orders ORDER BY id`), before);
+    assert.deepEqual(await keptNow(target), []);
+  });
+
   it('a purge drops what is due, and a rollback then says what does not come back', async (target) => {
     await migrate(target, files(first));
     await fill(target);

@@ -95,7 +95,7 @@ export async function planMigration(
       const isHarmless = created.affectsOnlyCreated(operation);
       if (replace && !isObjectOperation(operation) && operation.type !== 'raw')
         await loadAffected(target.connection, operation, model, before);
-      const replacement = isHarmless ? undefined : replace?.(operation, index, model);
+      const replacement = direction === 'up' && isHarmless ? undefined : replace?.(operation, index, model);
       const parts = replacement?.operations ?? [operation];
       const statements: Statement[] = [];
       for (const part of parts) {
@@ -123,7 +123,8 @@ export async function planMigration(
       }
       isReplaced ||= replacement !== undefined;
       if (!isHarmless && statements.some((statement) => statement.destructive)) destructive.push(operation);
-      created.record(operation, statements.length);
+      // A table that is restored has rows.
+      if (!replacement) created.record(operation, statements.length);
     } catch (error) {
       if (!isSvcError(error)) throw error;
       throw error.with({
