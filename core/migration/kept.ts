@@ -4,9 +4,7 @@ import { dropLoss } from '../schema/data-risks.ts';
 import type { Collection, SchemaModel, SerializedCollection } from '../schema/model.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { isKeptName } from '../schema/names.ts';
-import type { MigrationRun } from './journal.ts';
 import type { Migration } from './migration.ts';
-import type { PlannedMigration } from './plan.ts';
 import type { Target } from './target.ts';
 
 /*
@@ -79,9 +77,11 @@ export function assertKeeps({ connection, dialect }: Target): void {
 }
 
 /** Called under the lock, before the first statement. */
-export async function writeKept({ target, epoch }: MigrationRun, planned: readonly PlannedMigration[]): Promise<void> {
-  const { connection } = target;
-  const keeps = planned.flatMap((one) => one.keeps ?? []);
+export async function writeKept(
+  { connection }: Pick<Target, 'connection'>,
+  epoch: number,
+  keeps: readonly Keep[],
+): Promise<void> {
   if (keeps.length === 0) return;
   await connection.ensureTables([anyDefinition(keptTable)]);
   const store = connection.records(keptTable);
@@ -120,7 +120,10 @@ export function purgedBefore({ tag }: Migration, all: readonly Kept[]): readonly
 export function lossesNotKept({
   migration,
   keeps = [],
-}: Pick<PlannedMigration, 'migration' | 'keeps'>): readonly string[] {
+}: {
+  readonly migration: Pick<Migration, 'lossy'>;
+  readonly keeps?: readonly Keep[];
+}): readonly string[] {
   const kept = new Set(keeps.map(({ collection, field }) => dropLoss(collection, field ?? undefined)));
   return (migration.lossy ?? []).filter((sentence) => !kept.has(sentence));
 }

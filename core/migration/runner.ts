@@ -40,7 +40,11 @@ export async function runMigrations(
   const work = async () => {
     const adopted = planned.flatMap((one) => one.adopted ?? []);
     if (adopted.length > 0) await run.target.connection.adopt?.(adopted, run.epoch);
-    await writeKept(run, planned);
+    await writeKept(
+      run.target,
+      run.epoch,
+      planned.flatMap(({ keeps = [] }) => keeps),
+    );
     await new MigrationRunner(run, planned, resumeAt).run();
   };
   // What is resumed was approved when it began, or is a decision that was.
