@@ -2,6 +2,7 @@ import type { Connection } from '../../core/dialect.ts';
 import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
 import { type Keep, lossesNotKept } from '../../core/migration/kept.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
+import type { PlannedMigration } from '../../core/migration/plan.ts';
 import {
   durationText,
   type PreviewedStatement,
@@ -20,7 +21,12 @@ export interface PlannedMigrationText {
   readonly keeps?: readonly Keep[];
   /** Of a rollback: what does not come back, because it was purged. */
   readonly purged?: readonly string[];
+  /** The rest of a run that was interrupted, which the next run finishes. */
+  readonly isInterrupted?: boolean;
 }
+
+/** Whether a plan is what is left of one that was interrupted: it comes from the history, without operations. */
+export const wasInterrupted = ({ operations }: PlannedMigration): boolean => operations === undefined;
 
 /**
  * A plan as a script for the engine's shell. Comments mark data loss, table copies and certain failures, and the first ones
@@ -35,8 +41,9 @@ export function planText(
   const lines = [`-- ${label}`, ...permissionLines(steps)];
   if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
   for (const step of steps) {
-    const { migration, statements, direction = 'up', lint = [], purged = [] } = step;
+    const { migration, statements, direction = 'up', lint = [], purged = [], isInterrupted = false } = step;
     lines.push('', `-- ${migration.tag}`);
+    if (isInterrupted) lines.push(`-- the rest of ${direction === 'up' ? 'its steps' : 'its rollback'}, which was interrupted`);
     for (const line of lint) lines.push(`-- lint ${oneLineComment(line)}`);
     for (const sentence of purged) lines.push(`-- purged: ${oneLineComment(sentence)}`);
     if (direction === 'up') for (const loss of lossesNotKept(step)) lines.push(`-- lossy: ${oneLineComment(loss)}`);
@@ -91,7 +98,7 @@ interface NeededPermissions {
 }
 
 function neededPermissions(steps: readonly PlannedMigrationText[]): NeededPermissions {
-  const up = steps.filter(({ direction = 'up' }) => direction === 'up');
+  const up = steps.filter(({ direction = 'up', isInterrupted }) => direction === 'up' && !isInterrupted);
   return {
     copies: steps.flatMap(({ statements }) =>
       statements.flatMap(({ copy }) => (copy && !copy.isPermitted ? [copy] : [])),
@@ -132,8 +139,9 @@ export function preambleData({ preamble }: Pick<Connection, 'preamble'>): { prea
 
 /** A plan, for `--json`. */
 export function planData(steps: readonly PlannedMigrationText[]): object[] {
-  return steps.map(({ migration, statements, keeps, lint }) => ({
+  return steps.map(({ migration, statements, keeps, lint, isInterrupted }) => ({
     tag: migration.tag,
+    ...(isInterrupted && { interrupted: true }),
     ...(lint && { lint }),
     ...(migration.lossy && { lossy: lossesNotKept({ migration, ...(keeps && { keeps }) }) }),
     ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),

@@ -153,9 +153,11 @@ export class PersonTokens {
   /** The first of the approvers needs nobody. */
   async #assertApprover(members: readonly string[], by: string | undefined, why: string): Promise<void> {
     if (by !== undefined && isListed(members, await this.verify(by))) return;
-    for await (const { principal: id, groups } of this.list()) {
-      if (isListed(members, createPrincipal({ id, groups }, 'token'))) throw approverRequired(why);
+    const tokenIds: string[] = [];
+    for await (const { tokenId, principal: id, groups } of this.list()) {
+      if (isListed(members, createPrincipal({ id, groups }, 'token'))) tokenIds.push(tokenId);
     }
+    if (tokenIds.length > 0) throw approverRequired(why, tokenIds);
   }
 
   /** The owner of a token. Throws `token_invalid`; the message does not contain the token. */
@@ -283,13 +285,13 @@ function checksum(text: string): string {
   return digits;
 }
 
-function approverRequired(why: string): SvcError {
+function approverRequired(why: string, tokenIds: readonly string[]): SvcError {
   return new SvcError('approver_required', 'Only a person who approves migrations may change who does.', {
     why,
     state: 'Nothing was changed.',
     next: [
       'Run it with SVC_TOKEN of a person who approves them.',
-      `If nobody has one any more, delete the row "${APPROVERS}" of _svc_approval_tokens in the database.`,
+      `If nobody has one any more, delete the rows of their tokens from _svc_approval_tokens in the database: ${tokenIds.join(', ')}.`,
     ],
   });
 }
