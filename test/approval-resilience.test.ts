@@ -387,7 +387,7 @@ for (const kind of ['a resumed call', 'a repeated call that no policy gates any 
 }
 
 test('500: the callback exposes no details, and a warning has them under the id of the answer, without tokens', async () => {
-  const warnings: Error[] = [];
+  const warnings: (Error & { readonly detail?: string })[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on('warning', onWarning);
   const app = await openApprovalProcess(new MemoryStore());
@@ -410,9 +410,10 @@ test('500: the callback exposes no details, and a warning has them under the id 
       const [errorId = 'none'] = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(text) ?? [];
       await waitUntil(() => warnings.some(({ message }) => message.includes(errorId)), `${method}: ${text}`);
     }
-    for (const { message, stack } of warnings) {
+    for (const { message, stack, detail } of warnings) {
       assert.match(message, /no such thing: <token>$/);
-      assert.doesNotMatch(`${message}${stack}`, /svcp_/);
+      assert.match(detail ?? '', /TypeError: no such thing: <token>\n/);
+      assert.doesNotMatch(`${message}${stack}${detail}`, /svcp_/);
     }
   } finally {
     process.off('warning', onWarning);
