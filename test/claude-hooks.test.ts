@@ -10,7 +10,7 @@ import { installFolder } from './kit/install-folder.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-// A built-in tool of the real Claude Code, with a model of ours. test/frameworks.test.ts has the tools that a program defines.
+// A built-in tool of the real Claude Code, with a scripted model. test/frameworks.test.ts has the tools that a program defines.
 
 const missing = installFolder(new URL('frameworks/', import.meta.url), 'ai-7');
 

@@ -31,7 +31,7 @@ type ToolResult = { readonly content: readonly unknown[]; readonly isError?: boo
 
 /**
  * Tools of `createSdkMcpServer`, each of which waits for approval. Their types are unchanged. `hooks` defer the calls of a query
- * whose requests wait; there are none unless it suspends.
+ * whose requests wait, if it suspends.
  * @example const { tools, hooks } = withApproval(gate, [refund], { executionId: chatId, wait: 'suspend' })
  * @experimental
  */

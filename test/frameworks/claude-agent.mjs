@@ -72,7 +72,7 @@ async function optionsFor(calls, received, home) {
 async function runCalls(calls, options) {
   const received = [];
   const all = { ...(await optionsFor(calls, received, folder())), ...options };
-  for await (const message of query({ prompt: 'Go on.', options: all })) void message;
+  for await (const message of query({ prompt: 'Continue.', options: all })) void message;
   return received;
 }
 
@@ -133,7 +133,7 @@ export default {
         const home = folder();
         mkdirSync(join(home, file, '..'), { recursive: true });
         writeFileSync(join(home, file), text);
-        return run(home, openPrompt('Go on.'), { resume: sessionId });
+        return run(home, openPrompt('Continue.'), { resume: sessionId });
       },
     };
   },
