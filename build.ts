@@ -38,7 +38,7 @@ const library = await build({
   entryPoints: [
     ...['config/sdk/index.ts', 'config/define.ts', 'test/suites/index.ts'],
     ...['dialects', 'channels', 'brokers'].map((kind) => `plugins/${kind}/toolkit.ts`),
-    ...['ai-sdk', 'openai-agents', 'langchain', 'mastra', 'genkit', 'dbos'].map(
+    ...['ai-sdk', 'openai-agents', 'langchain', 'claude-agent', 'mastra', 'genkit', 'dbos'].map(
       (name) => `plugins/frameworks/${name}.ts`,
     ),
     // Started by the suites.

@@ -75,7 +75,7 @@ export declare function openSession(url: string, options: { timeZone: string; ti
   end(): Promise<void>;
 }>;`,
   'model.ts':
-    "export declare const model: import('ai').LanguageModel;\nimport { genkit } from 'genkit';\nexport declare const ai: ReturnType<typeof genkit>;",
+    "export declare const model: import('ai').LanguageModel;\nimport { genkit } from 'genkit';\nexport declare const ai: ReturnType<typeof genkit>;\nexport declare const account: object;",
   'client.ts':
     "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
 };

@@ -33,6 +33,7 @@ const HOSTS = {
   langchain: 'LangChain',
   genkit: 'Genkit',
   mastra: 'Mastra',
+  'claude-agent': 'Claude Agent SDK',
 } as const;
 type HostName = keyof typeof HOSTS;
 const HOST_NAMES = Object.keys(HOSTS) as HostName[];
@@ -42,6 +43,7 @@ const PAGES: Readonly<Partial<Record<HostName, string>>> = {
   langchain: 'docs/how-to/use-langchain.md',
   genkit: 'docs/how-to/use-genkit.md',
   mastra: 'docs/how-to/use-mastra.md',
+  'claude-agent': 'docs/how-to/use-claude-agent.md',
 };
 const WAITS = ['hold', 'suspend'] as const;
 
@@ -179,6 +181,10 @@ interface Case {
   readonly run: (host: HostName) => Promise<void>;
 }
 
+/**
+ * They contain the seven reasons for which Google's ADK rejects a resumed call: no decision at all (resumed too early), a second
+ * decision, a changed id, a tool that is gone, one that needs no approval, a changed name, changed arguments.
+ */
 const CASES: Case[] = [
   ...WAITS.map((wait) => ({
     title: `${wait === 'hold' ? 'waiting in place' : 'suspended'}: parallel calls, one edited, one rejected, one without approval`,
@@ -187,7 +193,12 @@ const CASES: Case[] = [
         const decide = ({ requestId, toolCallId }: ApprovalRequest) =>
           toolCallId === 'c1' ? approve(svc, requestId, { amount: 15 }) : reject(svc, requestId);
         const calls = [refundCall('c1', 20), refundCall('c2', 30), { id: 'c3', name: 'lookup', args: {} }];
-        const run = await open({ calls, wait, ...(wait === 'hold' && { onRequested: decide }) });
+        const onRequested = (request: ApprovalRequest) => {
+          // Claude suspends one call of a turn; the others wait in place.
+          const isHeld = wait === 'hold' || (host === 'claude-agent' && requests.length > 0);
+          return isHeld ? decide(request) : requests.push(request);
+        };
+        const run = await open({ calls, wait, onRequested });
         let result = await run.start();
         if (wait === 'suspend') {
           assert.equal(result.suspended, true);
@@ -232,7 +243,7 @@ const CASES: Case[] = [
         const run = await open({ wait: 'suspend' });
         const first = await run.start();
         const early = run.resume(first.state);
-        const suspendsAgain = host === 'langchain' || host === 'mastra';
+        const suspendsAgain = ['langchain', 'mastra', 'claude-agent'].includes(host);
         if (suspendsAgain) assert.equal((await early).suspended, true);
         assert.deepEqual(ran, []);
         await approve(svc, requests[0]?.requestId);
@@ -330,8 +341,53 @@ const CASES: Case[] = [
       }),
   },
   {
+    title: 'saved calls with another id, or the name of another tool, do not use the approval',
+    impossible: { langchain: 'the saved calls are bytes of its checkpoint' },
+    run: (host) =>
+      withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
+        const run = await open({ wait: 'suspend' });
+        const { state } = await run.start();
+        await approve(svc, requests[0]?.requestId);
+        for (const [pattern, other] of [
+          [/\bc1\b/g, 'c9'],
+          [/(?<![a-z])refund(?![a-z])/g, 'lookup'],
+        ] as const) {
+          const changed = state.replaceAll(pattern, other);
+          assert.notEqual(changed, state);
+          let isOver = false;
+          const end = () => {
+            isOver = true;
+          };
+          run.resume(changed).then(end, end);
+          await waitUntil(() => isOver || requests.length > 1, 'it neither ends nor asks again');
+          assert.deepEqual(ran, []);
+        }
+      }),
+  },
+  {
+    title: 'reviewers read what the model wrote before the call',
+    impossible: {
+      ...{ 'ai-sdk': 'a tool gets only the messages before', 'ai-sdk-7': 'a tool gets only the messages before' },
+      ...{ 'openai-agents': 'a tool gets only its call', mastra: 'a tool gets only the messages before' },
+      'claude-agent': 'a tool gets only its call',
+    },
+    run: (host) =>
+      withHost(host, 60_000, async ({ svc, open }) => {
+        await (await open({ wait: 'suspend' })).start();
+        const entries: object[] = [];
+        for await (const entry of svc.approvals.export()) entries.push(entry);
+        assert.match(JSON.stringify(entries), /"modelText":"I pay it back[.]"/);
+      }),
+  },
+  {
     title: 'a time-out of the tool that is shorter than the approval is rejected',
-    impossible: { 'ai-sdk': 'it has none', 'ai-sdk-7': 'it has none', langchain: 'it has none', genkit: 'it has none' },
+    impossible: {
+      'ai-sdk': 'it has none',
+      'ai-sdk-7': 'it has none',
+      langchain: 'it has none',
+      genkit: 'it has none',
+      'claude-agent': 'the server of the tool has it',
+    },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {
         await expectError(open({ timeoutMs: 5_000 }), 'agent_invalid');

@@ -25,7 +25,9 @@ class Scripted extends BaseChatModel {
     const results = messages.filter((one) => one.getType() === 'tool');
     this.received.push(...results.map(({ tool_call_id, content }) => [tool_call_id, JSON.stringify(content)]));
     const message =
-      results.length > 0 ? new AIMessage('Done.') : new AIMessage({ content: '', tool_calls: this.calls });
+      results.length > 0
+        ? new AIMessage('Done.')
+        : new AIMessage({ content: 'I pay it back.', tool_calls: this.calls });
     return { generations: [{ text: '', message }] };
   }
 }
