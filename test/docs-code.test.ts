@@ -85,8 +85,13 @@ const NEIGHBOURS: DocsStubs = {
   'session.ts': 'export const openSession = () => undefined;',
 };
 
-/** Packages that are not installed here; test/frameworks.test.ts runs the frameworks. */
+/** Packages that are not installed here; test/frameworks.test.ts and test/frameworks-durable.test.ts run the frameworks. */
 const LMDB = `declare module '@openai/agents';
+declare module '@dbos-inc/dbos-sdk';
+declare module '@temporalio/activity';
+declare module '@temporalio/client';
+declare module '@temporalio/worker';
+declare module '@temporalio/workflow';
 declare module 'langchain';
 declare module 'lmdb' {
   export function open<V, K>(options: object): {
