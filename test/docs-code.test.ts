@@ -86,11 +86,16 @@ const NEIGHBOURS: DocsStubs = {
   'session.ts': 'export const openSession = () => undefined;',
 };
 
-/** Packages that are not installed here; test/frameworks.test.ts runs the frameworks. */
+/** Packages that are not installed here; test/frameworks.test.ts and test/frameworks-durable.test.ts run the frameworks. */
 const UNTYPED = `declare module '@anthropic-ai/claude-agent-sdk';
+declare module '@dbos-inc/dbos-sdk';
 declare module '@mastra/core/agent';
 declare module '@mastra/core/tools';
 declare module '@openai/agents';
+declare module '@temporalio/activity';
+declare module '@temporalio/client';
+declare module '@temporalio/worker';
+declare module '@temporalio/workflow';
 declare module 'genkit';
 declare module 'genkit/tool';
 declare module 'langchain';
