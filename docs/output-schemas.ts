@@ -65,6 +65,7 @@ const plan = list(
       ),
     },
     {
+      interrupted: about(flag, 'only the rest of its steps runs, or of its rollback'),
       lossy: texts,
       irreversible: text,
       irreversibleOn: json,

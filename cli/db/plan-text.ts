@@ -43,7 +43,8 @@ export function planText(
   for (const step of steps) {
     const { migration, statements, direction = 'up', lint = [], purged = [], isInterrupted = false } = step;
     lines.push('', `-- ${migration.tag}`);
-    if (isInterrupted) lines.push(`-- the rest of ${direction === 'up' ? 'its steps' : 'its rollback'}, which was interrupted`);
+    if (isInterrupted)
+      lines.push(`-- the rest of ${direction === 'up' ? 'its steps' : 'its rollback'}, which was interrupted`);
     for (const line of lint) lines.push(`-- lint ${oneLineComment(line)}`);
     for (const sentence of purged) lines.push(`-- purged: ${oneLineComment(sentence)}`);
     if (direction === 'up') for (const loss of lossesNotKept(step)) lines.push(`-- lossy: ${oneLineComment(loss)}`);
