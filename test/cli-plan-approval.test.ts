@@ -150,6 +150,23 @@ test('who approves is changed by a person who does', async (shop, run) => {
   assertExit(await shop.svc('db', 'migrate'));
 });
 
+test('when nobody who approves has a token, the rows that the error names make room for the first one again', async (shop, run, database) => {
+  const token = await tokenOf(run, 'ann@acme.example', 'dba');
+  assertExit(await run({ SVC_TOKEN: token }, 'db', 'migrate'), 9);
+  const { tokens } = json(assertExit(await shop.svc('people', 'token', 'list', '--json')));
+  assertExit(await shop.svc('people', 'token', 'revoke', tokens[0].tokenId));
+  const create = ['people', 'token', 'create', 'bo@acme.example', '--group', 'dba', '--expires', '1d'];
+  const { nextActions } = json(assertExit(await shop.svc(...create, '--json'), 2));
+  const [, ids = ''] =
+    /delete the rows of their tokens from _svc_approval_tokens .*: ([\w, ]+)\./.exec(nextActions.join('\n')) ?? [];
+  assert.equal(ids, tokens[0].tokenId);
+  await database.query(`DELETE FROM _svc_approval_tokens WHERE "tokenId" = '${ids}'`);
+  const bo = await tokenOf(run, 'bo@acme.example', 'dba');
+  const { requestId } = json(assertExit(await shop.svc('db', 'migrate', '--json'), 9)).details;
+  assertExit(await decide(shop, run, bo, 'approve', requestId));
+  assertExit(await shop.svc('db', 'migrate'));
+});
+
 test('a database that remembers its approval is changed by no configuration without', async (shop) => {
   const config = JSON.parse(shop.read('svc.config.json'));
   shop.write('svc.config.json', { ...config, environments: {} });
