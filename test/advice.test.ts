@@ -32,6 +32,11 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'npx svc db migrate status',
     'npx svc doctor',
   ],
+  'cli-keep.test.ts': [
+    'Preview first: svc db migrate purge --dry-run',
+    'Then: svc db migrate purge --allow-destructive',
+    'Run the command without --keep, after a backup.',
+  ],
   'cli-lint.test.ts': ['--format <…>'],
   'cli-plan-approval.test.ts': [
     'svc approvals show <…>    for those who decide',
@@ -61,6 +66,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'svc login <…>    stores another token',
     'Check the URL, and that svc approvals serve runs there with approvals.server.',
     'svc approvals show <…>    shows whether it was',
+    'svc people delegation list    shows whether it was',
     'Correct SVC_TOKEN, or unset it to use the token of svc login.',
     'Or set SVC_TOKEN to your token.',
     'svc approvals list --server <…>',
@@ -69,6 +75,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Revoke its token if others may have it, then run `svc login` again.',
   ],
   'cli-people.test.ts': [
+    'Send the token of a person, or sign in. On the command line, set SVC_TOKEN.',
     'svc people token list    lists the tokens',
     'svc people token create <id> --expires 90d    creates one',
     'svc people delegation list    lists the delegations',

@@ -142,6 +142,7 @@ else
       const refused = assertExit(await shop.svc('db', 'migrate', '--keep', '30d'), 2);
       assert.match(refused.stderr, /--keep is not possible with the dialect "dynamodb"/);
       assert.match(refused.stderr, /cannot rename a table or a field in place/);
+      assertExit(await shop.svc('db', 'migrate'));
     } finally {
       await drop();
     }
