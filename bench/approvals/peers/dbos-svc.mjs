@@ -3,7 +3,8 @@ import { approvalStep } from '../../../dist/plugins/frameworks/dbos.js';
 import { AMOUNT } from './script.mjs';
 import { openGates } from './svc-gate.mjs';
 
-const context = {};
+/** `stored`: called once the request of a run is stored. */
+const context = { stored: new Map() };
 
 const refund = DBOS.registerWorkflow(
   async (run, gate = 'payouts') => {
@@ -14,13 +15,18 @@ const refund = DBOS.registerWorkflow(
   { name: 'refund' },
 );
 
+async function close() {
+  await DBOS.shutdown();
+  await context.gates.svc.close();
+}
+
 /** As dbos.mjs, with `approvalStep` in place of `recv`. */
 export default {
   name: 'DBOS with svc',
   packages: [],
   async open({ url, effects, isRestart, renamed }) {
     // A process has a single instance.
-    if (isRestart) await DBOS.shutdown();
+    if (isRestart) await close();
     const gates = openGates({ url });
     const amountName = renamed ? 'sum' : 'amount';
     const guarded = (gate) => {
@@ -30,13 +36,17 @@ export default {
         effects.pay(orderId, rest[amountName]),
       );
     };
-    /** Called once the request of a run is stored. */
-    const stored = new Map();
+    const { stored } = context;
     const onRequested = (request) => {
       gates.onRequested(request);
       stored.get(request.executionId)?.();
     };
-    Object.assign(context, { payouts: guarded(gates.payouts), expiring: guarded(gates.expiring), onRequested });
+    Object.assign(context, {
+      svc: gates.svc,
+      payouts: guarded(gates.payouts),
+      expiring: guarded(gates.expiring),
+      onRequested,
+    });
     DBOS.setConfig({
       name: 'payouts',
       systemDatabaseUrl: url,
@@ -61,22 +71,19 @@ export default {
         return resultOf(run);
       },
       async decide(run, verdict) {
-        await gates.decide(`dbos:${run}`, verdict);
+        await context.gates.decide(`dbos:${run}`, verdict);
         return resultOf(run);
       },
       recover: resultOf,
-      list: gates.list,
+      list: () => context.gates.list(),
       async tamper(run) {
-        await gates.tamper(effects, `dbos:${run}`);
+        await context.gates.tamper(effects, `dbos:${run}`);
         await effects.query(
           `UPDATE dbos.workflow_input SET inputs = replace(inputs, '42', '9999') WHERE workflow_uuid = $1`,
           [run],
         );
       },
-      async close() {
-        await DBOS.shutdown();
-        await gates.svc.close();
-      },
+      close,
     };
   },
 };
