@@ -42,7 +42,7 @@ export default {
       stored.get(request.executionId)?.();
     };
     Object.assign(context, {
-      svc: gates.svc,
+      gates,
       payouts: guarded(gates.payouts),
       expiring: guarded(gates.expiring),
       onRequested,
