@@ -48,7 +48,9 @@ export function createServerConnection(context: ServerContext): Connection<SqlSe
   const rows = (text: string) => translateErrors(() => rowsOf(session.exec, text));
   const backend = recordBackend(records, errors, session.exec);
   const readCatalog = (only?: string, queryAll = session.queryAll): Promise<WholeCatalog> =>
-    translateErrors(async () => toWholeCatalog(syntax, await readCatalogRows(queryAll, context.catalog(only))));
+    translateErrors(async () =>
+      toWholeCatalog(syntax, context.grammar, await readCatalogRows(queryAll, context.catalog(only))),
+    );
   const readTables = async (names: readonly string[] | undefined, queryAll?: QueryAll) => {
     const { model } = await readCatalog(undefined, queryAll);
     return names ? new Map([...model].filter(([name]) => names.includes(name))) : model;

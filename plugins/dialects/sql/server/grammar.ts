@@ -48,11 +48,12 @@ export function sqlServerGrammar(rules: ValidationRules, syntax: SqlServerSyntax
     });
   const flagConstraints = (table: string, field: Field): readonly Constraint[] => {
     const [columns, expression] = [[field.name], grammar.enumCheck(field)];
+    const { names } = grammar;
     return [
-      ...(field.unique ? [{ name: uniqueName(table, field.name), type: 'unique', columns } as const] : []),
+      ...(field.unique ? [{ name: uniqueName(table, field.name, names), type: 'unique', columns } as const] : []),
       ...(expression === undefined
         ? []
-        : [{ name: enumCheckName(table, field.name), type: 'check', columns, expression } as const]),
+        : [{ name: enumCheckName(table, field.name, names), type: 'check', columns, expression } as const]),
     ];
   };
   const renameConstraints = (table: string, constraints: readonly RenamedConstraint[]) =>
