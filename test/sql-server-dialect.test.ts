@@ -127,7 +127,7 @@ test('an engine with short names has the names of flags that it was given', asyn
       type: 'modifyField',
       collection: table,
       field,
-      changes: { unique: field !== 'primary_email_address' },
+      changes: field === 'primary_email_address' ? { unique: false } : { unique: true, enumValues: ['mail', 'fax'] },
     }),
   );
   let operations: readonly Operation[] = [];
@@ -224,6 +224,31 @@ testConnected(
     assert.equal((await connection.introspect()).size, 0);
   },
 );
+
+testConnected('rows are counted up to a limit, and those of an update', async (connection) => {
+  await run(connection, [TEAMS]);
+  await connection.query(`INSERT INTO "teams" ("id", "name") VALUES (1, 'a'), (2, 'b'), (3, 'c')`);
+  const collection = schema([TEAMS]).get('teams');
+  assert.ok(collection);
+  assert.deepEqual(await Promise.all([2, 9].map((limit) => connection.count('teams', limit))), [2, 3]);
+  assert.equal(await connection.countValues?.('teams', 'name', 9), 3);
+  const set = [{ field: 'name', value: 'b' }];
+  const where = [{ field: 'id', operator: 'gte' as const, value: 2 }];
+  assert.deepEqual(
+    await connection.update({
+      table: 'teams',
+      key: 'id',
+
+      collection,
+      where: [...where, { field: 'id', operator: 'lt', value: 3 }],
+      set,
+    }),
+    {
+      matched: 1,
+      modified: 0,
+    },
+  );
+});
 
 testConnected('a record is written as it was read, and the engine fills in its time', async (connection) => {
   const definition: RecordDefinition<{ id: string; at: Date }> = {

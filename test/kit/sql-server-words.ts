@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { PGlite } from '@electric-sql/pglite';
 import {
   engineErrors,
@@ -13,13 +14,19 @@ export const database = new PGlite();
 /** The statements of all sessions. */
 const log: string[] = [];
 /** The text of a statement that waits until a later one renews the lease. */
-export const SLOW = 'SELECT 1 AS slow';
+export const SLOW = 'SELECT 1 AS svc_slow';
+
+/** Names that are reserved words of some engine, and columns without a name, which some reject in a derived table. */
+const NOT_PORTABLE = /(?<!EXISTS )\(SELECT 1 FROM| AS (?!svc_|why |name |dual\b)[a-z]/;
+const withUpperCaseNames = (row: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toUpperCase(), value]));
 
 async function open(): Promise<SqlServer> {
   return {
     server: 'Words',
     async exec(text) {
       log.push(text);
+      if (!text.includes('pg_')) assert.doesNotMatch(text, NOT_PORTABLE);
       if (text === SLOW) {
         const at = log.length;
         await waitUntil(
@@ -28,7 +35,7 @@ async function open(): Promise<SqlServer> {
         );
       }
       const { rows, affectedRows = 0 } = await database.query<Readonly<Record<string, unknown>>>(text);
-      return { rows, count: affectedRows };
+      return { rows: rows.map(withUpperCaseNames), count: affectedRows };
     },
     async close() {},
   };

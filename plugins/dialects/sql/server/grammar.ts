@@ -44,7 +44,7 @@ export function sqlServerGrammar(rules: ValidationRules, syntax: SqlServerSyntax
   };
   const dropConstraint = (table: string, name: string) =>
     alter(table, `DROP CONSTRAINT ${quoteIdentifier(name)}`, {
-      check: `SELECT 1 AS gone FROM ${oneRowSql(syntax)} WHERE NOT EXISTS (${existsQuery(syntax, 'constraint', name, table)})`,
+      check: `SELECT 1 AS svc_one FROM ${oneRowSql(syntax)} WHERE NOT EXISTS (${existsQuery(syntax, 'constraint', name, table)})`,
     });
   const flagConstraints = (table: string, field: Field): readonly Constraint[] => {
     const [columns, expression] = [[field.name], grammar.enumCheck(field)];
