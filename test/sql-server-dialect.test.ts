@@ -5,6 +5,7 @@ import { isSvcError } from '../core/errors.ts';
 import { database, words as engine, SLOW } from './kit/sql-server-words.ts';
 import { test } from './kit/test.ts';
 import { recordStoreSuite } from './suites/index.ts';
+import { describeTestError } from './suites/suite.ts';
 
 const words = sqlServerDialect(engine);
 
@@ -272,6 +273,25 @@ testConnected('a record is written as it was read, and the engine fills in its t
   }
   assert.deepEqual(await connection.records(definition).get('one'), found);
   assert.equal((await write(1)).failure, undefined);
+});
+
+testConnected('a rejected statement is named without the values of rows', async (connection) => {
+  const statementOf = (work: Promise<unknown>) =>
+    work.then(
+      () => undefined,
+      (error: unknown) => {
+        if (!isSvcError(error)) return error;
+        assert.ok(describeTestError(error).includes(error.where ?? 'no statement'));
+        return [error.code, error.where];
+      },
+    );
+  assert.deepEqual(await statementOf(connection.query(`SELECT "none" + 12, 'secret''s' FROM nowhere AT "3"`)), [
+    'migration_failed',
+    'SELECT "none" + ?, ? FROM nowhere AT "3"',
+  ]);
+  const statement = `CREATE VIEW wrong AS SELECT 'a${'b'.repeat(500)}`;
+  const raw: Operation = { type: 'raw', dialect: 'words', statement };
+  assert.deepEqual(await statementOf(run(connection, [raw])), ['migration_failed', `${statement.slice(0, 400)}…`]);
 });
 
 test('a URL names a server and a database', () => {
