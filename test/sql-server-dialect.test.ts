@@ -1,119 +1,13 @@
 import assert from 'node:assert/strict';
-import { PGlite } from '@electric-sql/pglite';
 import type { Connection, Operation, RecordDefinition, SchemaModel, Statement } from '@svc/sdk';
-import {
-  anyDefinition,
-  apply,
-  CLOCK,
-  engineErrors,
-  type RecordWrite,
-  readRecordColumn,
-  type SqlServer,
-  type SqlServerStep,
-  STANDARD_TYPES,
-  sqlServerDialect,
-  UNSUPPORTED_BY_SQL_SERVER,
-} from '@svc/sdk/dialect';
+import { anyDefinition, apply, CLOCK, type RecordWrite, type SqlServerStep, sqlServerDialect } from '@svc/sdk/dialect';
 import { isSvcError } from '../core/errors.ts';
+import { database, words as engine, SLOW } from './kit/sql-server-words.ts';
 import { test } from './kit/test.ts';
 import { recordStoreSuite } from './suites/index.ts';
-import { waitUntil } from './suites/wait-until.ts';
+import { describeTestError } from './suites/suite.ts';
 
-/** A dialect of `sqlServerDialect` with every word, over PostgreSQL, which accepts all of them. */
-
-const database = new PGlite();
-/** The statements of all sessions. */
-const log: string[] = [];
-/** The text of a statement that waits until a later one renews the lease. */
-const SLOW = 'SELECT 1 AS slow';
-
-async function open(): Promise<SqlServer> {
-  return {
-    server: 'Words',
-    async exec(text) {
-      log.push(text);
-      if (text === SLOW) {
-        const at = log.length;
-        await waitUntil(
-          () => log.slice(at).some((one) => one.startsWith('UPDATE "_svc_lock"')),
-          'the lease is not renewed',
-        );
-      }
-      const { rows, affectedRows = 0 } = await database.query<Readonly<Record<string, unknown>>>(text);
-      return { rows, count: affectedRows };
-    },
-    async close() {},
-  };
-}
-
-const RULES = `CASE confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'NO ACTION' END`;
-const words = sqlServerDialect({
-  rules: { name: 'words', names: { max: 63, unit: 'bytes' }, unsupported: UNSUPPORTED_BY_SQL_SERVER },
-  syntax: {
-    types: {
-      ...STANDARD_TYPES,
-      text: 'TEXT',
-      blob: 'BYTEA',
-      json: 'JSON',
-      uuid: 'UUID',
-      enum: 'CHARACTER VARYING(63)',
-    },
-    now: { timestamp: 'CURRENT_TIMESTAMP' },
-    currentTimestamp: 'clock_timestamp()',
-    uuid: 'gen_random_uuid()',
-    quoteLiteral: (value) => (typeof value === 'boolean' ? String(value) : undefined),
-    alterColumn: ({ name, type, to, default: value }) => [
-      `ALTER ${name} DROP DEFAULT`,
-      `ALTER ${name} TYPE ${type} USING CAST(${name} AS ${type})`,
-      ...(value === undefined ? [] : [`ALTER ${name} SET DEFAULT ${value}`]),
-      `ALTER ${name} ${to.required ? 'SET' : 'DROP'} NOT NULL`,
-    ],
-    scratchTable: 'CREATE TEMPORARY TABLE',
-    restrictIsNoAction: true,
-    limit: (count) => `FETCH FIRST ${count} ROWS ONLY`,
-    comparesRows: false,
-    oneRow: '(VALUES (1)) AS dual',
-    ifNotExists: false,
-    textOrder: (text) => `convert_to(${text}, 'UTF8')`,
-    addColumn: 'ADD',
-    defaultFirst: true,
-  },
-  errors: engineErrors({
-    engine: 'Words',
-    messages: {
-      field_exists: /column .* already exists/,
-      collection_exists: /relation .* already exists/,
-      collection_unknown: /relation .* does not exist/,
-      data_violates: /^(duplicate key|null value|violates)|contains null values|could not create unique/,
-    },
-    duplicate: /^duplicate key/,
-  }),
-  // PGlite parses JSON.
-  records: { read: (value, column) => (column.type === 'json' ? (value as null) : readRecordColumn(value, column)) },
-  defaultPort: 1234,
-  open,
-  catalog: (only) => ({
-    tables: `SELECT relname AS table_name FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)
-      AND relnamespace <> 'pg_catalog'::regnamespace AND relname ${only === undefined ? "NOT LIKE '\\_svc%'" : `= '${only}'`}`,
-    columns: `SELECT c.relname AS "TABLE_NAME", a.attname AS column_name,
-        upper(format_type(a.atttypid, a.atttypmod)) AS data_type, regexp_replace(pg_get_expr(d.adbin, d.adrelid), '::[a-z ]+$', '') AS column_default,
-        NOT a.attnotnull AS is_nullable, a.attidentity <> '' AS is_identity
-      FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-      LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-      WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
-    constraints: `SELECT r.relname AS table_name, conname AS constraint_name, (SELECT attname FROM pg_attribute WHERE
-        attrelid = conrelid AND attnum = conkey[n]) AS column_name, pg_get_expr(conbin, conrelid) AS check_clause,
-        CASE contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE' WHEN 'f' THEN 'FOREIGN KEY' ELSE 'CHECK' END
-        AS constraint_type, t.relname AS target_table, ${RULES} AS delete_rule,
-        (SELECT attname FROM pg_attribute WHERE attrelid = confrelid AND attnum = confkey[n]) AS target_column
-      FROM pg_constraint JOIN pg_class r ON r.oid = conrelid LEFT JOIN pg_class t ON t.oid = confrelid,
-        LATERAL generate_series(1, cardinality(conkey)) AS n WHERE contype IN ('p', 'u', 'f', 'c') ORDER BY n`,
-    indexes: `SELECT t.relname AS table_name, i.relname AS index_name, attname AS column_name, indisunique AS is_unique
-      FROM pg_index JOIN pg_class i ON i.oid = indexrelid JOIN pg_class t ON t.oid = indrelid
-      JOIN pg_attribute a ON a.attrelid = indexrelid
-      WHERE NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid) ORDER BY attnum`,
-  }),
-});
+const words = sqlServerDialect(engine);
 
 const URL_OF_ALL = 'words://user@localhost/all';
 const clear = () => database.exec('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
@@ -143,10 +37,11 @@ async function run(
   operations: readonly Operation[],
   from: SchemaModel = new Map(),
   epoch = 0,
+  dialect = words,
 ) {
   let model = from;
   for (const operation of operations) {
-    const statements = words.compile(operation, model);
+    const statements = dialect.compile(operation, model);
     const { failure } = await connection.run([{ transactional: false, statements, writes: [] }], epoch);
     if (failure) throw failure.error;
     model = apply(model, operation);
@@ -213,6 +108,37 @@ testConnected('a catalog of rows is read as the model that was created', async (
   await run(connection, [retyped], schema(operations));
   assert.deepEqual(await connection.introspect(), await connection.normalize(schema([...operations, retyped])));
   await connection.close();
+});
+
+test('an engine with short names has the names of flags that it was given', async () => {
+  const short = sqlServerDialect({ ...engine, rules: { ...engine.rules, names: { max: 31, unit: 'bytes' } } });
+  const connection = await short.connect(URL_OF_ALL, {});
+  const table = 'customer_accounts_of_all_shops';
+  const flagged: Operation = {
+    type: 'createCollection',
+    name: table,
+    fields: [
+      { name: 'id', type: 'integer', primaryKey: true },
+      { name: 'primary_email_address', type: 'text', unique: true },
+      { name: 'preferred_kind_of_contact', type: 'enum', enumValues: ['mail', 'phone'] },
+    ],
+  };
+  const changes: readonly Operation[] = (['preferred_kind_of_contact', 'primary_email_address'] as const).map(
+    (field) => ({
+      type: 'modifyField',
+      collection: table,
+      field,
+      changes: field === 'primary_email_address' ? { unique: false } : { unique: true, enumValues: ['mail', 'fax'] },
+    }),
+  );
+  let operations: readonly Operation[] = [];
+  for (const operation of [flagged, ...changes]) {
+    await run(connection, [operation], schema(operations), 0, short);
+    operations = [...operations, operation];
+    assert.deepEqual(await connection.introspect(), await connection.normalize(schema(operations)));
+  }
+  await connection.close();
+  await clear();
 });
 
 const REFUSED: readonly (readonly [Operation, RegExp])[] = [
@@ -300,6 +226,31 @@ testConnected(
   },
 );
 
+testConnected('rows are counted up to a limit, and those of an update', async (connection) => {
+  await run(connection, [TEAMS]);
+  await connection.query(`INSERT INTO "teams" ("id", "name") VALUES (1, 'a'), (2, 'b'), (3, 'c')`);
+  const collection = schema([TEAMS]).get('teams');
+  assert.ok(collection);
+  assert.deepEqual(await Promise.all([2, 9].map((limit) => connection.count('teams', limit))), [2, 3]);
+  assert.equal(await connection.countValues?.('teams', 'name', 9), 3);
+  const set = [{ field: 'name', value: 'b' }];
+  const where = [{ field: 'id', operator: 'gte' as const, value: 2 }];
+  assert.deepEqual(
+    await connection.update({
+      table: 'teams',
+      key: 'id',
+
+      collection,
+      where: [...where, { field: 'id', operator: 'lt', value: 3 }],
+      set,
+    }),
+    {
+      matched: 1,
+      modified: 0,
+    },
+  );
+});
+
 testConnected('a record is written as it was read, and the engine fills in its time', async (connection) => {
   const definition: RecordDefinition<{ id: string; at: Date }> = {
     collection: '_svc_written',
@@ -322,6 +273,25 @@ testConnected('a record is written as it was read, and the engine fills in its t
   }
   assert.deepEqual(await connection.records(definition).get('one'), found);
   assert.equal((await write(1)).failure, undefined);
+});
+
+testConnected('a rejected statement is named without the values of rows', async (connection) => {
+  const statementOf = (work: Promise<unknown>) =>
+    work.then(
+      () => undefined,
+      (error: unknown) => {
+        if (!isSvcError(error)) return error;
+        assert.ok(describeTestError(error).includes(error.where ?? 'no statement'));
+        return [error.code, error.where];
+      },
+    );
+  assert.deepEqual(await statementOf(connection.query(`SELECT "none" + 12, 'secret''s' FROM nowhere AT "3"`)), [
+    'migration_failed',
+    'SELECT "none" + ?, ? FROM nowhere AT "3"',
+  ]);
+  const statement = `CREATE VIEW wrong AS SELECT 'a${'b'.repeat(500)}`;
+  const raw: Operation = { type: 'raw', dialect: 'words', statement };
+  assert.deepEqual(await statementOf(run(connection, [raw])), ['migration_failed', `${statement.slice(0, 400)}…`]);
 });
 
 test('a URL names a server and a database', () => {

@@ -89,6 +89,17 @@ test('an unsupported feature is rejected with its reason and an alternative', ()
   assertSupported('acme', refuses, { type: 'dropField', collection: 't', field: 'long' }, model);
 });
 
+test('an engine that renames no fields renames none of the key, unless it says so', () => {
+  const renameField = { why: 'It cannot.', next: 'Do without.' };
+  const rename: Operation = { type: 'renameField', collection: 't', from: 'id', to: 'x' };
+  assert.throws(() => assertSupported('acme', { renameField }, rename, model), {
+    code: 'not_supported',
+    message: 'acme cannot rename a field of the primary key: "t.id".',
+    why: 'It cannot.',
+  });
+  assertSupported('acme', { renameField, renameKeyField: undefined }, rename, model);
+});
+
 test('the field of a new table that is not supported is named with the table', () => {
   const id = { name: 'id', type: 'uuid', primaryKey: true } as const;
   const create = (options: Partial<CreateCollection>): Operation => {

@@ -84,6 +84,12 @@ const UNSUPPORTED_BY_DEFAULT: UnsupportedFeatures = {
   },
 };
 
+/** Why an engine lacks a feature. One that renames no fields renames none of the key either, unless it sets `renameKeyField`. */
+export function unsupportedReason(unsupported: UnsupportedFeatures, feature: Feature): UnsupportedReason | undefined {
+  if (feature in unsupported) return unsupported[feature];
+  return feature === 'renameKeyField' ? unsupported.renameField : UNSUPPORTED_BY_DEFAULT[feature];
+}
+
 /** Throws `not_supported` with every feature that an operation requires and the engine lacks. */
 export function assertSupported(
   engine: string,
@@ -94,7 +100,7 @@ export function assertSupported(
   const uses: UnsupportedUse[] = [];
   let first: Feature | undefined;
   for (const [feature, field] of operationFeatures(operation, before)) {
-    const reason = (feature in unsupported ? unsupported : UNSUPPORTED_BY_DEFAULT)[feature];
+    const reason = unsupportedReason(unsupported, feature);
     if (!reason) continue;
     first ??= feature;
     const what = `${engine} cannot ${FEATURES[feature]}`;

@@ -102,7 +102,8 @@ function isAssertion(error: unknown): boolean {
 
 /** An error on one line: code, message, reason and next steps. */
 export function describeTestError(error: unknown): string {
-  if (isSvcError(error)) return [`${error.code}: ${error.message}`, error.why, ...error.next].filter(Boolean).join(' ');
+  if (isSvcError(error))
+    return [`${error.code}: ${error.message}`, error.why, error.where, ...error.next].filter(Boolean).join(' ');
   return error instanceof Error ? error.message : `threw ${String(error)}`;
 }
 

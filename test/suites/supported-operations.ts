@@ -5,7 +5,7 @@ import { apply } from '../../core/schema/apply.ts';
 import { isExpression } from '../../core/schema/literal.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { CreateCollection, NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
-import { type Feature, requiredFeatures } from '../../core/schema/unsupported-features.ts';
+import { type Feature, requiredFeatures, unsupportedReason } from '../../core/schema/unsupported-features.ts';
 
 export const ID: NamedFieldDefinition = { name: 'id', type: 'integer', primaryKey: true };
 
@@ -23,8 +23,9 @@ export interface SupportedOperations {
 
 export function supportedOperations(dialect: Dialect): SupportedOperations {
   const { unsupported } = dialect.capabilities;
+  const reasonOf = (feature: Feature) => unsupportedReason(unsupported, feature);
   const isUnsupported = (operation: Operation, model: SchemaModel): boolean => {
-    const features = [...requiredFeatures(operation, model)].filter((feature) => unsupported[feature]);
+    const features = [...requiredFeatures(operation, model)].filter(reasonOf);
     if (features.length === 0) return false;
     const error = expectThrown(() => dialect.compile(operation, model));
     const message = `${JSON.stringify(operation)} needs ${features}, which is unsupported`;
@@ -33,7 +34,7 @@ export function supportedOperations(dialect: Dialect): SupportedOperations {
       features.some(
         // Everything that is unsupported may be named at once.
         (feature) =>
-          error.why?.includes(unsupported[feature]?.why ?? '') && error.next.includes(unsupported[feature]?.next ?? ''),
+          error.why?.includes(reasonOf(feature)?.why ?? '') && error.next.includes(reasonOf(feature)?.next ?? ''),
       ),
       message,
     );
@@ -54,7 +55,7 @@ export function supportedOperations(dialect: Dialect): SupportedOperations {
     const { unique, required, autoGenerate, default: value, ...plain } = field;
     const ifSupported = (feature: Feature, part: Partial<NamedFieldDefinition>): Partial<NamedFieldDefinition> => {
       const fields = [...others, { ...plain, ...part }];
-      return requiredFeatures({ ...operation, fields }, new Map()).has(feature) && unsupported[feature] ? {} : part;
+      return requiredFeatures({ ...operation, fields }, new Map()).has(feature) && reasonOf(feature) ? {} : part;
     };
     const generation = plain.type === 'uuid' || plain.type === 'string' ? 'generated' : 'generatedInteger';
     const expression = value !== undefined && isExpression(value) ? 'expressionDefault' : 'default';

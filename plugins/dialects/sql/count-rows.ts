@@ -8,7 +8,8 @@ export async function countRows(
 ): Promise<number> {
   const where = field === undefined ? '' : ` WHERE ${field} IS NOT NULL`;
   const [row] = await query(
-    `SELECT count(*) AS count FROM (SELECT 1 FROM ${table}${where} ${limitSql(grammar, limit)}) AS counted`,
+    `SELECT count(*) AS svc_count FROM (SELECT 1 AS svc_one FROM ${table}${where} ${limitSql(grammar, limit)}) AS svc_rows`,
   );
-  return Number(row?.count);
+  // By position, because some servers return the names of columns in upper case.
+  return Number(Object.values(row ?? {})[0]);
 }

@@ -134,7 +134,7 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
       if (guard.epoch === undefined) return guard.before === undefined ? 'stale' : 'late';
       const current = await rowsOf(
         backend.exec,
-        `SELECT 1 AS is_current FROM ${oneRowSql(grammar)} WHERE ${backend.epochIsCurrent(guard.epoch)}`,
+        `SELECT 1 AS svc_one FROM ${oneRowSql(grammar)} WHERE ${backend.epochIsCurrent(guard.epoch)}`,
       );
       return current.length > 0 && guard.before !== undefined ? 'late' : 'stale';
     },

@@ -25,7 +25,7 @@ export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'column
   limit?(count: number): string;
   /** The engine cannot compare rows as in `(a, b) < (1, 2)`. */
   readonly comparesRows?: false;
-  /** What follows FROM in a query that needs one row of anything; default `(SELECT 1 AS one) AS one_row`. Others have `dual`. */
+  /** What follows FROM in a query that needs one row of anything; default `(SELECT 1 AS svc_one) AS svc_row`. Others have `dual`. */
   readonly oneRow?: string;
   /** The engine has no IF NOT EXISTS. Creating what exists must fail with `collection_exists` or `index_exists`. */
   readonly ifNotExists?: false;
@@ -40,7 +40,7 @@ export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'column
 export const limitSql = ({ limit }: Pick<RecordGrammar, 'limit'>, count: number): string =>
   limit?.(count) ?? `LIMIT ${count}`;
 export const oneRowSql = ({ oneRow }: Pick<RecordGrammar, 'oneRow'>): string =>
-  oneRow ?? '(SELECT 1 AS one) AS one_row';
+  oneRow ?? '(SELECT 1 AS svc_one) AS svc_row';
 
 /** The value of a record column as SQL. */
 export function recordLiteral(

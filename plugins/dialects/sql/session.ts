@@ -48,6 +48,10 @@ export async function rowsOf(exec: ExecSql, text: string): Promise<Result['rows'
   return (await exec(text)).at(-1)?.rows ?? [];
 }
 
+/** Some servers return the names of columns in upper case. */
+export const withLowerCaseNames = (row: Result['rows'][number]): Result['rows'][number] =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
+
 /** Retries after errors for which `isTransient` is true: another session blocked the statement, and nothing was done. */
 export async function retryTransient<T>(
   send: () => Promise<T>,

@@ -39,11 +39,11 @@ export function recordBackend(
 export async function runUpdate(grammar: SyntaxGrammar, exec: ExecSql, job: UpdateJob): Promise<UpdateResult> {
   const table = grammar.quoteIdentifier(job.table);
   const { matching, changing, assignments } = updateParts(job, grammar);
-  const [row] = await rowsOf(exec, `SELECT count(*) AS matched FROM ${table} WHERE ${matching}`);
+  const [row] = await rowsOf(exec, `SELECT count(*) AS svc_count FROM ${table} WHERE ${matching}`);
   const results = await exec(`UPDATE ${table} SET ${assignments} WHERE ${changing}`);
   const modified = results.at(-1)?.count ?? 0;
   // Other sessions may have written between the two statements.
-  return { matched: Math.max(Number(row?.matched), modified), modified };
+  return { matched: Math.max(Number(Object.values(row ?? {})[0]), modified), modified };
 }
 
 export type SyntaxGrammar = RecordGrammar & UpdateSyntax;

@@ -48,6 +48,7 @@ export const unsupported: UnsupportedFeatures = {
     why: 'Cassandra can rename only key columns.',
     next: 'Use { "type": "renameField", "collection", "from", "to", "strategy": "copy" }: it adds a new column, copies every value and drops the old column.',
   },
+  renameKeyField: undefined,
   renameChanged: undefined,
   nativeType: undefined,
   nativeIndex: undefined,

@@ -5,7 +5,7 @@ import {
   type ForeignKey,
   REFERENTIAL_ACTIONS,
 } from '../../../../core/schema/model.ts';
-import type { Result } from '../session.ts';
+import { type Result, withLowerCaseNames } from '../session.ts';
 import { unquoteSql } from './defaults.ts';
 
 /**
@@ -114,9 +114,6 @@ export async function readCatalogRows(queryAll: QueryAll, queries: CatalogQuerie
     }),
   };
 }
-
-const withLowerCaseNames = (row: Row): Row =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
 
 const isTrue = (value: unknown): boolean => /^(true|1|yes)$/i.test(String(value));
 

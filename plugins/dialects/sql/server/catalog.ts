@@ -10,8 +10,12 @@ import { readSqlDefault, unquoteSql } from './defaults.ts';
 import { normalConstraint } from './grammar.ts';
 import type { SqlServerSyntax } from './syntax.ts';
 
-/** The catalog as a model. */
-export function toWholeCatalog(syntax: SqlServerSyntax, catalog: CatalogRows): WholeCatalog {
+/** The catalog as a model. Constraints of flags of fields are recognized by their names, which have the limit of `grammar`. */
+export function toWholeCatalog(
+  syntax: SqlServerSyntax,
+  { names }: Pick<Grammar, 'names'>,
+  catalog: CatalogRows,
+): WholeCatalog {
   const unsupported: UnsupportedObject[] = [...catalog.unsupported];
   const ofTable = <T extends { readonly table: string }>(table: string, all: readonly T[]) =>
     all.filter((one) => one.table === table);
@@ -24,13 +28,13 @@ export function toWholeCatalog(syntax: SqlServerSyntax, catalog: CatalogRows): W
       ]),
     );
     const columns = ofTable(name, catalog.columns);
-    const key = takeKeyFlags(name, columns, constraints);
+    const key = takeKeyFlags(primaryKeyName(name, names), columns, constraints);
     const keys = new Set([
       ...key,
       ...[...constraints.values()].flatMap((one) => (one.type === 'primaryKey' ? one.columns : [])),
     ]);
     const fields = columns.map((column): [string, Field] => {
-      const type = columnType(syntax, column, constraints);
+      const type = columnType(syntax, column, enumCheckName(name, column.name, names), constraints);
       if (!type) unsupported.push({ collection: name, field: column.name, what: `has the type ${column.type}` });
       const field: Field = {
         name: column.name,
@@ -39,7 +43,7 @@ export function toWholeCatalog(syntax: SqlServerSyntax, catalog: CatalogRows): W
         ...(key.includes(column.name) && { primaryKey: true }),
         ...((column.required || keys.has(column.name)) && { required: true }),
         ...(column.identity && { autoGenerate: true }),
-        ...(constraints.delete(uniqueName(name, column.name)) && { unique: true }),
+        ...(constraints.delete(uniqueName(name, column.name, names)) && { unique: true }),
       };
       return [column.name, field];
     });
@@ -56,11 +60,11 @@ export function toWholeCatalog(syntax: SqlServerSyntax, catalog: CatalogRows): W
 
 /** The columns of the primary key that the flags of fields describe, and removes its constraint. */
 function takeKeyFlags(
-  table: string,
+  named: string,
   columns: readonly CatalogColumn[],
   constraints: Map<string, Constraint>,
 ): readonly string[] {
-  const key = constraints.get(primaryKeyName(table));
+  const key = constraints.get(named);
   if (key?.type !== 'primaryKey') return [];
   // A key in another order than the columns is a constraint.
   const inOrder = columns.flatMap(({ name }) => (key.columns.includes(name) ? [name] : []));
@@ -72,10 +76,11 @@ function takeKeyFlags(
 /** The type of a column; undefined if svc has none. Removes the check of an enum. */
 function columnType(
   syntax: SqlServerSyntax,
-  { table, name, type, values }: CatalogColumn,
+  { type, values }: CatalogColumn,
+  checkName: string,
   constraints: Map<string, Constraint>,
 ): Omit<Field, 'name'> | undefined {
-  const check = constraints.get(enumCheckName(table, name));
+  const check = constraints.get(checkName);
   const listed = syntax.nativeEnum || check?.type !== 'check' ? values : textsIn(check.expression);
   const read = readType(syntax, type);
   if (!listed) return read;

@@ -13,7 +13,7 @@ import type { Grammar } from '../grammar.ts';
 import { recordStore, recordTableStatements } from '../record-store.ts';
 import { oneRowSql } from '../record-values.ts';
 import { writeRecord } from '../record-write.ts';
-import { type ExecSql, rowsOf } from '../session.ts';
+import { type ExecSql, rowsOf, withLowerCaseNames } from '../session.ts';
 import { recordBackend, runUpdate, type SyntaxGrammar, withExactNumbers } from '../syntax-records.ts';
 import { assertEmpty } from '../text-catalog/run.ts';
 import { quoteIdentifier } from '../text-catalog/syntax.ts';
@@ -48,7 +48,9 @@ export function createServerConnection(context: ServerContext): Connection<SqlSe
   const rows = (text: string) => translateErrors(() => rowsOf(session.exec, text));
   const backend = recordBackend(records, errors, session.exec);
   const readCatalog = (only?: string, queryAll = session.queryAll): Promise<WholeCatalog> =>
-    translateErrors(async () => toWholeCatalog(syntax, await readCatalogRows(queryAll, context.catalog(only))));
+    translateErrors(async () =>
+      toWholeCatalog(syntax, context.grammar, await readCatalogRows(queryAll, context.catalog(only))),
+    );
   const readTables = async (names: readonly string[] | undefined, queryAll?: QueryAll) => {
     const { model } = await readCatalog(undefined, queryAll);
     return names ? new Map([...model].filter(([name]) => names.includes(name))) : model;
@@ -133,7 +135,7 @@ function leaseStoreOf({ syntax, records, errors }: ServerContext, session: Serve
   const backend = recordBackend(records, errors, session.exec);
   const ensureTable = async (definition: AnyRecordDefinition) => {
     const found = await rowsOf(session.exec, namesQuery(syntax, 'column', definition.collection));
-    const columns = found.map(({ name }) => String(name));
+    const columns = found.map((row) => String(withLowerCaseNames(row).name));
     for (const text of recordTableStatements(records, '', definition, columns)) {
       await translateErrors(() => session.exec(text)).catch((error) => {
         // Or as a duplicate key of the catalog.
@@ -150,7 +152,7 @@ function leaseStoreOf({ syntax, records, errors }: ServerContext, session: Serve
       }),
     async now() {
       const [row] = await translateErrors(() =>
-        rowsOf(session.exec, `SELECT ${records.clock} AS moment FROM ${oneRowSql(records)}`),
+        rowsOf(session.exec, `SELECT ${records.clock} AS svc_now FROM ${oneRowSql(records)}`),
       );
       return records.read(Object.values(row ?? {})[0], { type: 'timestamp' }) as Date;
     },
@@ -158,7 +160,7 @@ function leaseStoreOf({ syntax, records, errors }: ServerContext, session: Serve
 }
 
 async function assertEpoch(exec: ExecSql, epoch: number): Promise<void> {
-  const current = await rowsOf(exec, `SELECT 1 AS is_current FROM ${LEASES} WHERE ${EPOCH} = ${epoch}`);
+  const current = await rowsOf(exec, `SELECT 1 AS svc_one FROM ${LEASES} WHERE ${EPOCH} = ${epoch}`);
   if (current.length === 0) throw lockLostError();
 }
 

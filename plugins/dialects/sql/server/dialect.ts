@@ -22,6 +22,7 @@ import type { CatalogQueries } from './catalog-rows.ts';
 import { createServerConnection } from './connection.ts';
 import { type SqlServer, serverSession } from './driver.ts';
 import { type SqlServerStep, sqlServerGrammar } from './grammar.ts';
+import { rejectedStatements } from './rejected-statements.ts';
 import type { SqlServerSyntax } from './syntax.ts';
 
 /** The features that no dialect of `sqlServerDialect` has. */
@@ -83,7 +84,8 @@ type ServerOptions = typeof SERVER_OPTIONS;
  * export const myServer = sqlServerDialect({ rules, syntax, errors, defaultPort: 5435, open, catalog });
  */
 export function sqlServerDialect<O extends Options = NoOptions>(engine: SqlServerDialect<O>): Dialect<SqlServerStep> {
-  const { rules, syntax, errors } = engine;
+  const { rules, syntax } = engine;
+  const errors = rejectedStatements(engine.errors);
   const grammar: Grammar<SqlServerStep> = sqlServerGrammar(rules, syntax);
   Object.assign(grammar, engine.grammar?.({ ...grammar }));
   // `syntax` has some words of records as well.
@@ -99,7 +101,7 @@ export function sqlServerDialect<O extends Options = NoOptions>(engine: SqlServe
   async function connect(url: string, options: ConnectOptions): Promise<Connection<SqlServerStep>> {
     const settings = readSettings(rules.name, ownOptions, options);
     identify(url);
-    const open = () => translateErrors(async () => serverSession(await engine.open(url, settings)));
+    const open = () => translateErrors(async () => serverSession(await engine.open(url, settings), errors));
     return createServerConnection({
       syntax,
       grammar,

@@ -1,6 +1,7 @@
 import { SerialQueue } from '../../../shared/serial-queue.ts';
 import type { ExecSql, Result } from '../session.ts';
 import type { QueryAll } from './catalog-rows.ts';
+import type { RejectedStatements } from './rejected-statements.ts';
 
 /** A session of a server, whose functions are never called concurrently. They throw the errors of the engine as they are. */
 export interface SqlServer {
@@ -34,12 +35,13 @@ export interface ServerSession {
   close(): Promise<void>;
 }
 
-export function serverSession(server: SqlServer): ServerSession {
+export function serverSession(server: SqlServer, { remember }: Pick<RejectedStatements, 'remember'>): ServerSession {
   const queue = new SerialQueue();
-  const send: ExecSql = async (text) => [await server.exec(text)];
+  const sendOne = (text: string) => remember(text, () => server.exec(text));
+  const send: ExecSql = async (text) => [await sendOne(text)];
   const oneByOne = async (texts: readonly string[]) => {
     const results: Result[] = [];
-    for (const text of texts) results.push(await server.exec(text));
+    for (const text of texts) results.push(await sendOne(text));
     return results;
   };
   const withStatements = async <T>(work: () => Promise<T>): Promise<T> => {

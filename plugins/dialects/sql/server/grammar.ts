@@ -44,15 +44,16 @@ export function sqlServerGrammar(rules: ValidationRules, syntax: SqlServerSyntax
   };
   const dropConstraint = (table: string, name: string) =>
     alter(table, `DROP CONSTRAINT ${quoteIdentifier(name)}`, {
-      check: `SELECT 1 AS gone FROM ${oneRowSql(syntax)} WHERE NOT EXISTS (${existsQuery(syntax, 'constraint', name, table)})`,
+      check: `SELECT 1 AS svc_one FROM ${oneRowSql(syntax)} WHERE NOT EXISTS (${existsQuery(syntax, 'constraint', name, table)})`,
     });
   const flagConstraints = (table: string, field: Field): readonly Constraint[] => {
     const [columns, expression] = [[field.name], grammar.enumCheck(field)];
+    const { names } = grammar;
     return [
-      ...(field.unique ? [{ name: uniqueName(table, field.name), type: 'unique', columns } as const] : []),
+      ...(field.unique ? [{ name: uniqueName(table, field.name, names), type: 'unique', columns } as const] : []),
       ...(expression === undefined
         ? []
-        : [{ name: enumCheckName(table, field.name), type: 'check', columns, expression } as const]),
+        : [{ name: enumCheckName(table, field.name, names), type: 'check', columns, expression } as const]),
     ];
   };
   const renameConstraints = (table: string, constraints: readonly RenamedConstraint[]) =>

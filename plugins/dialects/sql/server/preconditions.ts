@@ -9,21 +9,21 @@ export interface Precondition {
   readonly reads: readonly { readonly table: string; readonly columns: readonly string[] }[];
 }
 
-/** `counted` is a query for the violations as its column `n`. */
+/** `counted` is a query for the violations as its column `svc_count`. */
 const atMostNone = (why: string, counted: string, ...reads: Precondition['reads']): Precondition => ({
-  query: `SELECT ${quoteLiteral(`${why}: `)} || n AS why FROM (${counted}) AS counted WHERE n > 0`,
+  query: `SELECT ${quoteLiteral(`${why}: `)} || svc_count AS why FROM (${counted}) AS svc_rows WHERE svc_count > 0`,
   reads,
 });
 const rowsWhere = (table: string, condition: string) =>
-  `SELECT count(*) AS n FROM ${quoteIdentifier(table)} WHERE ${condition}`;
+  `SELECT count(*) AS svc_count FROM ${quoteIdentifier(table)} WHERE ${condition}`;
 const allHaveValues = (columns: readonly string[]) =>
   columns.map((column) => `${quoteIdentifier(column)} IS NOT NULL`).join(' AND ');
 
 /** No two rows have the same values, apart from nulls. */
 export function isUnique(table: string, columns: readonly string[]): Precondition {
-  const duplicates = `SELECT 1 AS one FROM ${quoteIdentifier(table)} WHERE ${allHaveValues(columns)} GROUP BY ${columns.map(quoteIdentifier).join(', ')} HAVING count(*) > 1`;
+  const duplicates = `SELECT 1 AS svc_one FROM ${quoteIdentifier(table)} WHERE ${allHaveValues(columns)} GROUP BY ${columns.map(quoteIdentifier).join(', ')} HAVING count(*) > 1`;
   const why = `Values of "${table}" (${columns.join(', ')}) that several rows have`;
-  return atMostNone(why, `SELECT count(*) AS n FROM (${duplicates}) AS duplicates`, { table, columns });
+  return atMostNone(why, `SELECT count(*) AS svc_count FROM (${duplicates}) AS svc_duplicates`, { table, columns });
 }
 
 export const hasValues = (table: string, columns: readonly string[]): Precondition =>
@@ -59,9 +59,9 @@ export function satisfies(table: string, constraint: Constraint): readonly Preco
       const target = constraint.references;
       const pairs = columns.map(
         (column, at) =>
-          `target.${quoteIdentifier(target.columns[at] ?? '')} = ${quoteIdentifier(table)}.${quoteIdentifier(column)}`,
+          `svc_target.${quoteIdentifier(target.columns[at] ?? '')} = ${quoteIdentifier(table)}.${quoteIdentifier(column)}`,
       );
-      const found = `EXISTS (SELECT 1 FROM ${quoteIdentifier(target.table)} target WHERE ${pairs.join(' AND ')})`;
+      const found = `EXISTS (SELECT 1 FROM ${quoteIdentifier(target.table)} svc_target WHERE ${pairs.join(' AND ')})`;
       const dangling = rowsWhere(table, `${allHaveValues(columns)} AND NOT ${found}`);
       return [
         atMostNone(

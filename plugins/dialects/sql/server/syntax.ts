@@ -70,4 +70,4 @@ export function namesQuery(syntax: SqlServerSyntax, kind: CatalogName, table?: s
 
 /** A query that returns a row if the catalog has the name. */
 export const existsQuery = (syntax: SqlServerSyntax, kind: CatalogName, name: string, table?: string): string =>
-  `SELECT name FROM (${namesQuery(syntax, kind, table)}) AS found WHERE name = ${quoteLiteral(name)}`;
+  `SELECT name FROM (${namesQuery(syntax, kind, table)}) AS svc_names WHERE name = ${quoteLiteral(name)}`;

@@ -250,6 +250,6 @@ function alteredValuesQuery(syntax: TextCatalogSyntax, table: string, from: Fiel
   const altered = `CAST(CAST(${column} AS ${typeText(syntax, to)}) AS ${text}) <> CAST(${column} AS ${text})`;
   const why = `Values of "${from.name}" would change as ${to.type}, such as leading zeros. Rows of "${table}" with such a value: `;
   return [
-    `SELECT ${quoteLiteral(why)} || altered AS why FROM (SELECT count(*) AS altered FROM ${quoteIdentifier(table)} WHERE ${altered}) AS counted WHERE altered > 0`,
+    `SELECT ${quoteLiteral(why)} || svc_count AS why FROM (SELECT count(*) AS svc_count FROM ${quoteIdentifier(table)} WHERE ${altered}) AS svc_rows WHERE svc_count > 0`,
   ];
 }

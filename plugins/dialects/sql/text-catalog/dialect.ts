@@ -62,8 +62,8 @@ export function sqlConnection(syntax: TextCatalogSyntax, driver: SqlDriver): Con
       }),
     update: (job) => translateErrors(() => runUpdate(grammar, driver.exec, job)),
     async now() {
-      const [row] = await rows(`SELECT ${grammar.clock} AS now`);
-      return grammar.read(row?.now, { type: 'timestamp' }) as Date;
+      const [row] = await rows(`SELECT ${grammar.clock} AS svc_now`);
+      return grammar.read(Object.values(row ?? {})[0], { type: 'timestamp' }) as Date;
     },
     count: (collection, limit) => countRows(rows, { table: quoteIdentifier(collection), limit }),
     countValues: (collection, field, limit) =>

@@ -5,7 +5,7 @@ import type { SchemaModel } from '../../../../core/schema/model.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { type RecordBackend, recordStore } from '../record-store.ts';
 import { writeRecord } from '../record-write.ts';
-import { type ExecSql, rowsOf } from '../session.ts';
+import { type ExecSql, rowsOf, withLowerCaseNames } from '../session.ts';
 import type { TextCatalogStep } from './compile.ts';
 import { type CatalogTexts, DefinitionRecorder, definitionsTable } from './definitions.ts';
 import type { RunScript, SqlDriver } from './driver.ts';
@@ -81,7 +81,7 @@ async function startRecorder(
 }
 
 async function assertEpoch(backend: RecordBackend, epoch: number): Promise<void> {
-  const current = await rowsOf(backend.exec, `SELECT 1 AS is_current WHERE ${backend.epochIsCurrent(epoch)}`);
+  const current = await rowsOf(backend.exec, `SELECT 1 AS svc_one WHERE ${backend.epochIsCurrent(epoch)}`);
   if (current.length === 0) throw lockLostError();
 }
 
@@ -120,7 +120,7 @@ export async function assertEmpty(exec: ExecSql, queries: readonly string[]): Pr
     const [violation] = await rowsOf(exec, query);
     if (!violation) continue;
     throw new SvcError('data_violates', 'Rows in the table do not allow the change.', {
-      why: String(violation.why),
+      why: String(withLowerCaseNames(violation).why),
       next: ['Correct or delete those rows, or leave the change out.'],
     });
   }
