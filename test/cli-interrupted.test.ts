@@ -33,8 +33,8 @@ for (const engine of committingEngines) {
         const cut = { ...target, connection: cutConnection(target.connection, 2) };
         const preview = async (...args: readonly string[]) => {
           const ran = assertExit(await shop.svc('db', 'migrate', ...args, '--dry-run'));
-          const told = json(assertExit(await shop.svc('db', 'migrate', ...args, '--dry-run', '--json')));
-          return { text: ran.stdout, told };
+          const data = json(assertExit(await shop.svc('db', 'migrate', ...args, '--dry-run', '--json')));
+          return { text: ran.stdout, data };
         };
         try {
           await expectError(migrate(cut, defined, { allowDestructive: true }), 'connection_lost');
@@ -42,7 +42,7 @@ for (const engine of committingEngines) {
           assert.match(up.text, /-- the rest of its steps, which was interrupted/);
           assert.match(up.text, /DROP/);
           assert.doesNotMatch(up.text, /needs --allow-destructive|lint/);
-          assert.equal(up.told.databases[0].plan[0].interrupted, true);
+          assert.equal(up.data.databases[0].plan[0].interrupted, true);
           assertExit(await shop.svc('db', 'migrate'));
 
           const again = { ...target, connection: cutConnection(target.connection, 2) };
