@@ -380,6 +380,14 @@ const CASES: Case[] = [
       }),
   },
   {
+    title: 'a tool that the framework does not run itself is rejected',
+    impossible: { langchain: 'its middleware does not see them', 'claude-agent': 'it has none' },
+    run: (host) =>
+      withHost(host, 60_000, async ({ open }) => {
+        await expectError(open({ unheld: true }), 'agent_invalid');
+      }),
+  },
+  {
     title: 'a time-out of the tool that is shorter than the approval is rejected',
     impossible: {
       'ai-sdk': 'it has none',
@@ -403,6 +411,22 @@ for (const host of HOST_NAMES) {
     else test(`${HOSTS[host]}: ${title}`, () => run(host));
   }
 }
+
+if (missing !== undefined) test.skip('Genkit: calls of a model that gives them no ids', missing);
+else
+  test('Genkit: calls of a model that gives them no ids', () =>
+    withHost('genkit', 60_000, async ({ svc, ran, requests, open }) => {
+      const calls = [20, 30].map((amount) => ({ name: 'refund', args: { amount, note: 'none' } }));
+      const run = await open({ calls, wait: 'suspend' });
+      const { state } = await run.start();
+      const [first, second] = requests;
+      await approve(svc, first?.requestId, { amount: 15 });
+      await reject(svc, second?.requestId);
+      const result = await run.resume(state);
+      assert.deepEqual(ran, [15]);
+      assert.match(textOf(result, first?.toolCallId ?? ''), /paid 15/);
+      assert.match(textOf(result, second?.toolCallId ?? ''), /approval_rejected/);
+    }));
 
 for (const [host, page] of Object.entries(PAGES) as [HostName, string][]) {
   const reason = reasonToSkip(host);

@@ -36,13 +36,13 @@ export const model = scripted(MockLanguageModelV3, PAGE_CALLS, pageReceived);
 
 /** Version 7 has the same parts under other names. */
 export const hostOf = ({ generateText, stopAfter, tool, Model, messagesOf }) => ({
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed }) {
+  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed, unheld }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
     const gated = {
       [renamed ? 'pay' : 'refund']: tool({
         description: 'Pays money back.',
         inputSchema: z.object({ amount, note: z.string().default('none') }),
-        execute: refund,
+        ...(!unheld && { execute: refund }),
       }),
     };
     const tools = {

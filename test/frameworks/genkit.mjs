@@ -1,5 +1,5 @@
 import { generateMiddleware, genkit, z } from 'genkit';
-import { toToolDefinition } from 'genkit/tool';
+import { interrupt, toToolDefinition } from 'genkit/tool';
 import { approvalMiddleware, resumeOptions } from '../../plugins/frameworks/genkit.ts';
 
 /** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
@@ -24,18 +24,14 @@ export const pageReceived = [];
 export const { ai, model } = scripted(PAGE_CALLS, pageReceived);
 
 export default {
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed }) {
+  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed, unheld }) {
     const received = [];
     const { ai, model } = scripted(calls, received);
     const amount = changedSchema ? z.number().max(1000) : z.number();
-    const gated = ai.defineTool(
-      {
-        name: renamed ? 'pay' : 'refund',
-        description: 'Pays money back.',
-        inputSchema: z.object({ amount, note: z.string().default('none') }),
-      },
-      refund,
-    );
+    const name = renamed ? 'pay' : 'refund';
+    const inputSchema = z.object({ amount, note: z.string().default('none') });
+    const definition = { name, description: 'Pays money back.', inputSchema };
+    const gated = unheld ? interrupt(definition) : ai.defineTool(definition, refund);
     const free = ai.defineTool({ name: 'lookup', description: '', inputSchema: z.object({}) }, lookup);
     const options = { tools: [gated], toToolDefinition, executionId, wait, onRequested };
     const approvals = generateMiddleware({ name: 'approvals' }, approvalMiddleware(gate, options));

@@ -65,14 +65,26 @@ class Store extends InMemoryStore {
 }
 
 export default {
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed, timeoutMs }) {
+  async open({
+    gate,
+    calls,
+    executionId,
+    wait,
+    onRequested,
+    refund,
+    lookup,
+    changedSchema,
+    renamed,
+    unheld,
+    timeoutMs,
+  }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
     const name = renamed ? 'pay' : 'refund';
     const gated = createTool({
       id: name,
       description: 'Pays money back.',
       inputSchema: z.object({ amount, note: z.string().default('none') }),
-      execute: refund,
+      ...(!unheld && { execute: refund }),
       ...(timeoutMs && { background: { enabled: true, timeoutMs } }),
     });
     const free = createTool({ id: 'lookup', description: '', inputSchema: z.object({}), execute: lookup });

@@ -1,4 +1,4 @@
-import { Agent, RunState, run, setTracingDisabled, tool, Usage } from '@openai/agents';
+import { Agent, RunState, run, setTracingDisabled, tool, Usage, webSearchTool } from '@openai/agents';
 import { z } from 'zod';
 import { approveInterruptions, withApproval } from '../../plugins/frameworks/openai-agents.ts';
 
@@ -41,7 +41,19 @@ export const model = scripted(PAGE_CALLS, pageReceived);
 
 export default {
   name: 'OpenAI Agents 0.20',
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed, timeoutMs }) {
+  async open({
+    gate,
+    calls,
+    executionId,
+    wait,
+    onRequested,
+    refund,
+    lookup,
+    changedSchema,
+    renamed,
+    unheld,
+    timeoutMs,
+  }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
     const gated = tool({
       name: renamed ? 'pay' : 'refund',
@@ -52,7 +64,7 @@ export default {
     });
     const free = tool({ name: 'lookup', description: '', parameters: z.object({}), execute: lookup });
     const received = [];
-    const tools = [...withApproval(gate, [gated], { executionId, wait, onRequested }), free];
+    const tools = [...withApproval(gate, [unheld ? webSearchTool() : gated], { executionId, wait, onRequested }), free];
     const agent = new Agent({ name: 'payouts', model: scripted(calls, received), tools });
     const ended = ({ interruptions, state }) => ({
       suspended: interruptions.length > 0,
