@@ -151,7 +151,7 @@ class Model {
 
   delegate({ from, to, ms }: Extract<Action, { do: 'delegate' }>): boolean {
     const [one, other] = [PEOPLE[from]!, PEOPLE[to]!.id.toLowerCase()];
-    if (one.id.toLowerCase() === other) return false;
+    if (one.id.toLowerCase() === other || other.startsWith('agent:')) return false;
     this.#delegations.push({ from: { ...one, verified: true }, to: other, until: this.#passed + ms });
     return true;
   }

@@ -1,4 +1,4 @@
-import { SvcError } from '../errors.ts';
+import { isSvcError, SvcError } from '../errors.ts';
 import { allRows, anyDefinition, type RecordDefinition, recordWrite, type Versioned } from '../records.ts';
 import { dropLoss } from '../schema/data-risks.ts';
 import type { Collection, SchemaModel, SerializedCollection } from '../schema/model.ts';
@@ -60,9 +60,13 @@ export interface Kept extends Versioned<KeptRow> {
 export async function readKept({ connection }: Pick<Target, 'connection'>): Promise<readonly Kept[]> {
   if (!connection.kept) return [];
   const rows: Versioned<KeptRow>[] = [];
-  for await (const row of allRows(connection.records(keptTable), 'byTime', { limit: 1000 })) rows.push(row);
-  if (rows.length === 0) return [];
   const names = await connection.kept();
+  try {
+    for await (const row of allRows(connection.records(keptTable), 'byTime', { limit: 1000 })) rows.push(row);
+  } catch (error) {
+    // MySQL denies to read a table that does not exist to a user without privileges on the whole database.
+    if (names.size > 0 || !isSvcError(error) || error.code !== 'permission_denied') throw error;
+  }
   return rows.map((row) => ({ ...row, exists: names.has(row.record.name), table: names.get(row.record.name) }));
 }
 
