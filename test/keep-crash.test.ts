@@ -2,16 +2,13 @@ import * as assert from 'node:assert/strict';
 import { drift } from '../core/migration/drift.ts';
 import { History, historyModel } from '../core/migration/history.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
-import type { Migration } from '../core/migration/migration.ts';
 import { listKept, purge } from '../core/migration/purge.ts';
 import type { Target } from '../core/migration/target.ts';
-import { applyAll } from '../core/schema/apply.ts';
-import { invertAll } from '../core/schema/invert.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { cutConnection } from './kit/cut-connection.ts';
 import { callsToInterrupt } from './kit/every-call.ts';
 import { mapConcurrently } from './kit/map-concurrently.ts';
-import { definedInCode } from './kit/migrations.ts';
+import { definedInCode, reversible } from './kit/migrations.ts';
 import { prepareMigrators } from './kit/migrators.ts';
 import { freshFolder } from './kit/pglite.ts';
 import { sixEngines } from './kit/six-engines.ts';
@@ -38,18 +35,8 @@ const drops: readonly MigrationOperation[] = [
   { type: 'dropField', collection: 'people', field: 'code' },
   { type: 'dropCollection', collection: 'orders' },
 ];
-const made = (
-  tag: string,
-  up: readonly MigrationOperation[],
-  before: readonly MigrationOperation[] = [],
-): Migration => ({
-  tag,
-  name: tag,
-  up,
-  down: invertAll(up, applyAll(before)),
-});
-const first = made('20260101_000000_ground', ground);
-const drop = made('20260102_000000_drop', drops, ground);
+const first = reversible('20260101_000000_ground', ground);
+const drop = reversible('20260102_000000_drop', drops, ground);
 const both = [first, drop].map(definedInCode);
 
 const rowsOf = {

@@ -5,11 +5,9 @@ import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { listKept, purge } from '../core/migration/purge.ts';
 import type { Target } from '../core/migration/target.ts';
-import { applyAll } from '../core/schema/apply.ts';
-import { invertAll } from '../core/schema/invert.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { mongodb } from '../plugins/dialects/mongodb/dialect.ts';
-import { definedInCode } from './kit/migrations.ts';
+import { definedInCode, reversible } from './kit/migrations.ts';
 import { freshMongo, missing } from './kit/mongodb.ts';
 import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
@@ -29,29 +27,23 @@ const ground: readonly MigrationOperation[] = [
   },
   { type: 'createIndex', collection: 'orders', index: 'orders_total', columns: [{ name: 'total' }] },
 ];
-const made = (
-  tag: string,
-  up: readonly MigrationOperation[],
-  before: readonly MigrationOperation[] = [],
-): Migration => ({
-  tag,
-  name: tag,
-  up,
-  down: invertAll(up, applyAll(before)),
-});
-const first = made('20260101_000000_ground', ground);
-const dropCode = made('20260102_000000_code', [{ type: 'dropField', collection: 'orders', field: 'code' }], ground);
-const later = made(
+const first = reversible('20260101_000000_ground', ground);
+const dropCode = reversible(
+  '20260102_000000_code',
+  [{ type: 'dropField', collection: 'orders', field: 'code' }],
+  ground,
+);
+const later = reversible(
   '20260103_000000_note',
   [{ type: 'addField', collection: 'orders', field: { name: 'note', type: 'string', required: true, default: '-' } }],
   [...ground, ...dropCode.up],
 );
-const dropAll = made(
+const dropAll = reversible(
   '20260104_000000_drop',
   [{ type: 'dropCollection', collection: 'orders' }],
   [...ground, ...dropCode.up, ...later.up],
 );
-const again = made('20260105_000000_again', ground);
+const again = reversible('20260105_000000_again', ground);
 const files = (...migrations: readonly Migration[]) => migrations.map(definedInCode);
 
 async function assertAsInHistory({ connection, ...target }: Target): Promise<void> {

@@ -6,11 +6,9 @@ import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { listKept, purge } from '../core/migration/purge.ts';
 import type { Target } from '../core/migration/target.ts';
-import { applyAll } from '../core/schema/apply.ts';
-import { invertAll } from '../core/schema/invert.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { sqlEngines } from './kit/engines.ts';
-import { definedInCode } from './kit/migrations.ts';
+import { definedInCode, reversible } from './kit/migrations.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
@@ -50,19 +48,9 @@ const ground: readonly MigrationOperation[] = [
   },
 ];
 
-const made = (
-  tag: string,
-  up: readonly MigrationOperation[],
-  before: readonly MigrationOperation[] = [],
-): Migration => ({
-  tag,
-  name: tag,
-  up,
-  down: invertAll(up, applyAll(before)),
-});
-const first = made('20260101_000000_ground', ground);
-const dropTable = made('20260102_000000_drop', [{ type: 'dropCollection', collection: 'orders' }], ground);
-const dropFields = made(
+const first = reversible('20260101_000000_ground', ground);
+const dropTable = reversible('20260102_000000_drop', [{ type: 'dropCollection', collection: 'orders' }], ground);
+const dropFields = reversible(
   '20260102_000000_fields',
   [
     { type: 'dropIndex', collection: 'orders', index: 'orders_state' },
@@ -72,7 +60,7 @@ const dropFields = made(
   ],
   ground,
 );
-const dropLater = made(
+const dropLater = reversible(
   '20260103_000000_drop',
   [{ type: 'dropCollection', collection: 'orders' }],
   [...ground, ...dropFields.up],
@@ -130,7 +118,7 @@ for (const engine of sqlEngines) {
     await migrate(target, files(first));
     await fill(target);
     const before = await rows(target);
-    const again = made('20260103_000000_again', ground.slice(1), [...ground, ...dropTable.up]);
+    const again = reversible('20260103_000000_again', ground.slice(1), [...ground, ...dropTable.up]);
     await migrate(target, files(first, dropTable, again), { keepMs: DAY });
     await assertAsInHistory(target);
     await target.connection.query("INSERT INTO orders (id, person, code) VALUES (7, 1, 'new')");
@@ -160,7 +148,7 @@ for (const engine of sqlEngines) {
     await migrate(target, files(first));
     await fill(target);
     const before = await rows(target);
-    const both = made('20260102_000000_both', [...dropFields.up, ...dropTable.up], ground);
+    const both = reversible('20260102_000000_both', [...dropFields.up, ...dropTable.up], ground);
     await migrate(target, files(first, both), { keepMs: DAY });
     await rollback(target);
     await assertAsInHistory(target);
@@ -197,12 +185,12 @@ for (const engine of sqlEngines) {
     await migrate(target, files(first));
     await fill(target);
     const before = await rows(target);
-    const renamed = made(
+    const renamed = reversible(
       '20260103_000000_rename',
       [{ type: 'renameCollection', collection: 'orders', to: 'sales' }],
       [...ground, ...dropFields.up],
     );
-    const dropped = made(
+    const dropped = reversible(
       '20260104_000000_drop',
       [{ type: 'dropCollection', collection: 'sales' }],
       [...ground, ...dropFields.up, ...renamed.up],

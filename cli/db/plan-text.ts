@@ -2,7 +2,6 @@ import type { Connection } from '../../core/dialect.ts';
 import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
 import { type Keep, lossesNotKept } from '../../core/migration/kept.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
-import type { PlannedMigration } from '../../core/migration/plan.ts';
 import {
   durationText,
   type PreviewedStatement,
@@ -24,9 +23,6 @@ export interface PlannedMigrationText {
   /** The rest of a run that was interrupted, which the next run finishes. */
   readonly isInterrupted?: boolean;
 }
-
-/** Whether a plan is what is left of one that was interrupted: it comes from the history, without operations. */
-export const wasInterrupted = ({ operations }: PlannedMigration): boolean => operations === undefined;
 
 /**
  * A plan as a script for the engine's shell. Comments mark data loss, table copies and certain failures, and the first ones

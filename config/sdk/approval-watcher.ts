@@ -70,8 +70,8 @@ export class ApprovalWatcher {
   }
 
   /**
-   * Calls `listener` once with every change from now on, or from the one after `lastId`, however often it is subscribed. Waits for the first search, so that
-   * what changes after a later list is a change. Throws store errors.
+   * Calls `listener` once with every change from now on, or from the one after `lastId`, however often it is subscribed.
+   * Waits for the first search, so that what changes after a later list is a change. Throws store errors.
    */
   async subscribe(listener: Listener, lastId?: string): Promise<ChangeSubscription> {
     this.#users += 1;

@@ -60,13 +60,14 @@ export interface Kept extends Versioned<KeptRow> {
 export async function readKept({ connection }: Pick<Target, 'connection'>): Promise<readonly Kept[]> {
   if (!connection.kept) return [];
   const rows: Versioned<KeptRow>[] = [];
-  const names = await connection.kept();
   try {
     for await (const row of allRows(connection.records(keptTable), 'byTime', { limit: 1000 })) rows.push(row);
   } catch (error) {
     // MySQL denies to read a table that does not exist to a user without privileges on the whole database.
-    if (names.size > 0 || !isSvcError(error) || error.code !== 'permission_denied') throw error;
+    if (!isSvcError(error) || error.code !== 'permission_denied' || (await connection.kept()).size > 0) throw error;
   }
+  if (rows.length === 0) return [];
+  const names = await connection.kept();
   return rows.map((row) => ({ ...row, exists: names.has(row.record.name), table: names.get(row.record.name) }));
 }
 

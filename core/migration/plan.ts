@@ -33,6 +33,8 @@ export interface PlannedMigration {
   readonly statements: readonly Statement[];
   /** The operation of each statement; absent if it was compiled earlier and is only being finished. */
   readonly operations?: readonly MigrationOperation[];
+  /** Only what is left of a run that was interrupted, which the next run finishes. */
+  readonly isInterrupted?: true;
   /** What runs in place of the operations of the migration: it keeps what it drops, or restores what it kept. */
   readonly ran?: readonly MigrationOperation[];
   /** What it keeps. */

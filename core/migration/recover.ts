@@ -46,7 +46,7 @@ export async function remainingSteps(target: Target, record: HistoryRecord): Pro
   const [stored] = (await target.connection.records(historyTable).page('bySeq', query)).records;
   const { planned, nextStep } = fromJournal(record, stored?.record);
   const steps = planned.steps.slice(nextStep);
-  return { ...planned, steps, statements: steps.flatMap(({ statements }) => statements) };
+  return { ...planned, isInterrupted: true, steps, statements: steps.flatMap(({ statements }) => statements) };
 }
 
 /**

@@ -6,11 +6,26 @@ import { MigrationEngine } from '../../core/migration/migration-engine.ts';
 import type { DefinedMigration } from '../../core/migration/reconcile.ts';
 import { status } from '../../core/migration/status.ts';
 import type { Target } from '../../core/migration/target.ts';
+import { applyAll } from '../../core/schema/apply.ts';
+import { invertAll } from '../../core/schema/invert.ts';
+import type { MigrationOperation } from '../../core/schema/operation.ts';
 
 /** Defines a migration as its file would. */
 export function definedInCode(migration: Migration): DefinedMigration {
   return { tag: migration.tag, checksum: checksum(migration), migration };
 }
+
+/** A migration that can be rolled back, after the operations `before`. */
+export const reversible = (
+  tag: string,
+  up: readonly MigrationOperation[],
+  before: readonly MigrationOperation[] = [],
+): Migration => ({
+  tag,
+  name: tag,
+  up,
+  down: invertAll(up, applyAll(before)),
+});
 
 /** Asserts that every migration is applied, in order and once, and that the catalog matches them. */
 export async function assertFullyMigrated(target: Target, migrations: readonly Migration[]): Promise<void> {

@@ -5,7 +5,7 @@ import { previewMigrate } from '../../../core/migration/preview.ts';
 import type { CommandResult } from '../../base.ts';
 import { countRowsOption, forEachDatabase, PlanCommand } from '../../db/command.ts';
 import { consentToMigrate } from '../../db/consent.ts';
-import { neededPermissionData, planData, planText, preambleData, wasInterrupted } from '../../db/plan-text.ts';
+import { neededPermissionData, planData, planText, preambleData } from '../../db/plan-text.ts';
 import { progress } from '../../db/progress.ts';
 import { parseAge } from '../../flag-values.ts';
 import { formatDuration, plural } from '../../output.ts';
@@ -58,7 +58,7 @@ export default class Migrate extends PlanCommand {
       ...(await this.ask()),
       allowDestructive: true,
     });
-    const fresh = previewed.filter((one) => !wasInterrupted(one));
+    const fresh = previewed.filter(({ isInterrupted }) => !isInterrupted);
     const runs = new Set(fresh.map(({ migration }) => migration.tag));
     const report = await lintMigrations(
       await this.runtime(),
@@ -67,9 +67,7 @@ export default class Migrate extends PlanCommand {
       (migration) => runs.has(migration.tag),
     );
     const findings = await withRows(target.connection, report.findings);
-    const planned = previewed.map((one) =>
-      wasInterrupted(one) ? { ...one, isInterrupted: true } : { ...one, lint: lintLines(findings, one.migration.tag) },
-    );
+    const planned = previewed.map((one) => ({ ...one, lint: lintLines(findings, one.migration.tag) }));
     this.print(
       planText(
         `${await this.label(tag)}: ${plural(planned.length, 'migration')}`,

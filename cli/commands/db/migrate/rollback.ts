@@ -5,7 +5,7 @@ import { previewRollback } from '../../../../core/migration/preview.ts';
 import type { CommandResult } from '../../../base.ts';
 import { countRowsOption, PlanCommand, SINGLE_DATABASE } from '../../../db/command.ts';
 import { consentToRollback, type DestructiveStatement, destructiveStatements } from '../../../db/consent.ts';
-import { planData, planText, preambleData, wasInterrupted } from '../../../db/plan-text.ts';
+import { planData, planText, preambleData } from '../../../db/plan-text.ts';
 import { progress } from '../../../db/progress.ts';
 import { parseCount } from '../../../flag-values.ts';
 import { formatDuration, plural } from '../../../output.ts';
@@ -48,8 +48,7 @@ export default class Rollback extends PlanCommand {
     const target = await this.connect(tag);
     const which = { ...(count !== undefined && { count }), ...(this.to !== undefined && { to: this.to }) };
     if (this.dryRun) {
-      const previewed = await previewRollback(target, { ...which, ...(await this.ask()) });
-      const planned = previewed.map((one) => ({ ...one, isInterrupted: wasInterrupted(one) }));
+      const planned = await previewRollback(target, { ...which, ...(await this.ask()) });
       this.print(
         planText(
           `${label}: ${plural(planned.length, 'migration')} to roll back`,
