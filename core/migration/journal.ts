@@ -16,6 +16,8 @@ export interface MigrationRun {
   readonly epoch: number;
   readonly signal?: AbortSignal | undefined;
   readonly plan?: ReviewedPlan | undefined;
+  /** A migration that was interrupted after so many statements is finished. */
+  readonly onResumed?: ((planned: PlannedMigration, done: number) => void) | undefined;
   readonly onStarted?: ((planned: PlannedMigration) => void) | undefined;
   readonly onFinished?:
     | ((planned: PlannedMigration, record: HistoryRecord, statements: readonly string[]) => void)

@@ -63,7 +63,10 @@ function left(planned: PlannedMigration, nextStep: number): PlannedMigration {
 export async function resumeMigration(run: MigrationRun, record: HistoryRecord, retry = false): Promise<void> {
   const stored = await run.target.connection.records(historyTable).get(record.row.tag);
   const { planned, nextStep, started } = fromJournal(record, stored?.record);
-  if (!retry) assertMayFinish(run.target, left(planned, nextStep));
+  if (!retry) {
+    assertMayFinish(run.target, left(planned, nextStep));
+    run.onResumed?.(planned, statementsBeforeStep(planned, nextStep));
+  }
   const step = planned.steps[nextStep];
   let resumeAt = nextStep;
   if (step && started && !step.statements.every(({ idempotent }) => idempotent)) {
