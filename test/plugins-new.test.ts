@@ -16,6 +16,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'svc-dialect-my-second': ['dialect', 'my-second', '--sql'],
   'svc-dialect-my-third': ['dialect', 'my-third', '--key-value'],
   'svc-dialect-my-fourth': ['dialect', 'my-fourth', '--sql-server'],
+  'svc-dialect-my-fifth': ['dialect', 'my-fifth', '--key-value-server'],
   'svc-channel-my-first': ['channel', 'my-first'],
   'svc-broker-my-first': ['broker', 'my-first', '--port', '7654'],
 };
@@ -49,6 +50,7 @@ test('svc plugins new creates a package of each kind, and a dialect for each kin
     assert.match(brokerTest, new RegExp(`^ .*${member}\\b`, 'm'));
   assert.match(read('svc-dialect-my-third/README.md'), /1\. `openDatabase` in `src\/database\.ts`/);
   assert.match(read('svc-dialect-my-fourth/README.md'), /1\. a server for the tests.*`export MY_FOURTH_URL=my-fourth:/);
+  assert.match(read('svc-dialect-my-fifth/README.md'), /2\. `openServer` in `src\/server\.ts`/);
   assert.match(read('svc-dialect-my-second/README.md'), /1\. `openDriver` in `src\/database\.ts`/);
 });
 

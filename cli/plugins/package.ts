@@ -4,6 +4,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { sdkSpec } from '../install.ts';
 import { channelFiles } from './channel-template.ts';
 import { keyValueDialectFiles } from './key-value-dialect-template.ts';
+import { keyValueServerDialectFiles } from './key-value-server-dialect-template.ts';
 import { sqlDialectFiles } from './sql-dialect-template.ts';
 import { sqlServerDialectFiles } from './sql-server-dialect-template.ts';
 import { brokerFiles, dialectFiles, type PluginFiles } from './templates.ts';
@@ -11,7 +12,12 @@ import { brokerFiles, dialectFiles, type PluginFiles } from './templates.ts';
 export const KINDS = ['dialect', 'channel', 'broker'] as const;
 export type Kind = (typeof KINDS)[number];
 
-const DIALECT_FILES = { sql: sqlDialectFiles, 'sql-server': sqlServerDialectFiles, 'key-value': keyValueDialectFiles };
+const DIALECT_FILES = {
+  sql: sqlDialectFiles,
+  'sql-server': sqlServerDialectFiles,
+  'key-value': keyValueDialectFiles,
+  'key-value-server': keyValueServerDialectFiles,
+};
 
 export type DialectParts = keyof typeof DIALECT_FILES;
 

@@ -69,11 +69,11 @@ export type {
 export {
   type EmbeddedKeyValueDialect,
   embeddedKeyValueDialect,
-  type KeyRange,
   type KeyValueFile,
-  type KeyValueRow,
   type KeyValueTransaction,
 } from './shared/key-value/embedded.ts';
+export type { KeyRange, KeyValueRow } from './shared/key-value/object-rows.ts';
+export { type KeyCommit, type OrderedKeyServer, orderedKeyDriver } from './shared/key-value/ordered-keys.ts';
 export { type RowUpdate, rowUpdate, type TextRow, textValue } from './shared/key-value/text-rows.ts';
 export { isLeased, type Lease, type LeaseStore, leaseTable, withLeaseLock } from './shared/lease.ts';
 export { runSegments, type SegmentSteps, type StepsInTransaction } from './shared/run-segments.ts';

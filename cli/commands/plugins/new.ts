@@ -15,7 +15,7 @@ import {
 } from '../../plugins/package.ts';
 import { promptText } from '../../prompt.ts';
 
-const PARTS: readonly DialectParts[] = ['sql', 'sql-server', 'key-value'];
+const PARTS: readonly DialectParts[] = ['sql', 'sql-server', 'key-value', 'key-value-server'];
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_LENGTH = 40;
 const MAX_PORT = 65_535;
@@ -24,6 +24,7 @@ const EXAMPLES = {
   '--sql': 'svc plugins new dialect duckdb --sql',
   '--sql-server': 'svc plugins new dialect firebird --sql-server',
   '--key-value': 'svc plugins new dialect lmdb --key-value',
+  '--key-value-server': 'svc plugins new dialect etcd --key-value-server',
   '--port': 'svc plugins new broker nats --port 4222',
 } as const;
 
@@ -38,6 +39,7 @@ export default class PluginsNew extends SvcCommand {
       ['A dialect for an SQL engine with one file per database', EXAMPLES['--sql']],
       ['A dialect for an SQL engine with a server', EXAMPLES['--sql-server']],
       ['A dialect for a key-value engine with one file per database', EXAMPLES['--key-value']],
+      ['A dialect for a key-value engine with a server', EXAMPLES['--key-value-server']],
       ['A channel to reviewers', 'svc plugins new channel pager'],
       ['A message broker', EXAMPLES['--port']],
     ],
@@ -53,6 +55,10 @@ export default class PluginsNew extends SvcCommand {
   });
   keyValue = Option.Boolean('--key-value', false, {
     description: 'Of a dialect: starts with the parts for an engine without tables, laid out for an embedded engine.',
+  });
+  keyValueServer = Option.Boolean('--key-value-server', false, {
+    description:
+      'Of a dialect: starts with the parts for an engine without tables, laid out for a server with ordered keys.',
   });
   port = Option.String('--port', {
     description: 'Of a broker: the port of its server on 127.0.0.1, for the tests. Prompted for by default.',
@@ -80,9 +86,13 @@ export default class PluginsNew extends SvcCommand {
   }
 
   async #request(kind: Kind, name: string): Promise<PluginRequest> {
-    const chosen = PARTS.filter(
-      (one) => ({ sql: this.sql, 'sql-server': this.sqlServer, 'key-value': this.keyValue })[one],
-    );
+    const isChosen = {
+      sql: this.sql,
+      'sql-server': this.sqlServer,
+      'key-value': this.keyValue,
+      'key-value-server': this.keyValueServer,
+    };
+    const chosen = PARTS.filter((one) => isChosen[one]);
     const [parts] = chosen;
     if (parts && kind !== 'dialect') throw misplaced(`--${parts}`, kind);
     if (chosen.length > 1) {

@@ -17,8 +17,8 @@ export interface KeyValueDriver extends Pick<Connection, 'server' | 'now' | 'que
   /** Fields of rows, in this order. A row that does not exist has none. */
   readRows(keys: readonly string[], fields: readonly Field[]): Promise<readonly RowValues[]>;
   /**
-   * Writes each row atomically, and only if it has the values in `read`. `conflict`: `expected` is not met, and nothing is
-   * written. `fields` are those in `read` and `set`.
+   * Writes each row atomically, and only if it has the values in `read`. `conflict`: `expected` is not met; what was
+   * written before stays. `fields` are those in `read` and `set`.
    */
   writeRows(
     writes: readonly RowWrite[],

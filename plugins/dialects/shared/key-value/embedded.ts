@@ -1,25 +1,25 @@
 import type { Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { canonicalJson, type Json, tryParseJson } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import { type FileEngine, identifyFile, type OpenFile, openFile } from '../embedded-file.ts';
 import type { NoOptions, Options, OptionValues } from '../settings.ts';
 import type { KeyValueStep } from './compile.ts';
 import { type KeyValueDialect, keyValueDialect } from './dialect.ts';
 import type { ExpectedText, KeyValueDriver, RowOutcome, RowWrite } from './driver.ts';
-
-/** The values of a row by field: numbers, booleans, texts, bytes as `Uint8Array`, JSON. */
-export type KeyValueRow = Readonly<Record<string, unknown>>;
-
-export interface KeyRange {
-  /** The first key, inclusive. */
-  readonly start: string;
-  /** The end, exclusive. */
-  readonly end: string;
-  readonly limit: number;
-  /** From the last key to the first. */
-  readonly reverse: boolean;
-}
+import {
+  BATCH,
+  changedRow,
+  changesOf,
+  entriesFrom,
+  type KeyRange,
+  type KeyValueRow,
+  keysWith,
+  rangeOfEntries,
+  rowOf,
+  runCommand,
+  textOf,
+  valuesOf,
+} from './object-rows.ts';
 
 /** What a transaction reads and writes. A write need not be visible to `get` of the same transaction. */
 export interface KeyValueTransaction {
@@ -93,10 +93,6 @@ export function embeddedKeyValueDialect<O extends Options = NoOptions>(
   });
 }
 
-const BATCH = 1000;
-/** Sorts after every key with the same beginning. */
-const LAST = '\u{10FFFF}';
-
 /** A promise would look like a row without fields, or be a write after its transaction. Throws `plugin_invalid`. */
 function assertNoPromise(call: 'get' | 'put' | 'remove', value: unknown): unknown {
   if (!(value instanceof Promise)) return value;
@@ -122,27 +118,23 @@ function fileDriver({ database: given, run, toSvcError, close }: OpenFile<KeyVal
       ),
   };
   const transaction = <T>(work: (transaction: KeyValueTransaction) => T) => run(async () => database.transaction(work));
-  const keysOf = async (prefix: string, range: Partial<KeyRange>) => {
-    const all = { start: prefix, end: `${prefix}${LAST}`, limit: BATCH, reverse: false };
-    return [...(await database.keys({ ...all, ...range }))];
-  };
+  const keysOf = async (prefix: string, range: Partial<KeyRange>) => [
+    ...(await database.keys({ ...keysWith(prefix), ...range })),
+  ];
   return {
     server: database.server,
     read: (keys) => run(async () => keys.map((key) => textOf(database.get(key)))),
-    async entries(set, { low = '', high, limit, reverse }) {
-      const prefix = `${set}\0`;
-      const end = `${prefix}${high ?? LAST}`;
-      const keys = await run(() => keysOf(prefix, { start: `${prefix}${low}`, end, limit, reverse }));
-      return keys.map((key) => key.slice(prefix.length));
+    async entries(set, range) {
+      const keys = await run(async () => [...(await database.keys(rangeOfEntries(set, range)))]);
+      return entriesFrom(set, keys);
     },
-    commit: ({ expected, before, put = [], remove = [], removeEntries = [], addEntries = [] }) =>
+    commit: (commit) =>
       transaction((store) => {
-        if (!isMet(store, expected)) return 'conflict';
-        if (before !== undefined && before <= Date.now()) return 'late';
-        const added = new Set(addEntries.map(entryKey));
-        for (const key of [...remove, ...removeEntries.map(entryKey)]) if (!added.has(key)) store.remove(key);
+        if (!isMet(store, commit.expected)) return 'conflict';
+        if (commit.before !== undefined && commit.before <= Date.now()) return 'late';
+        const { put, remove } = changesOf(commit);
+        for (const key of remove) store.remove(key);
         for (const { key, text } of put) store.put(key, text);
-        for (const key of added) store.put(key, '');
         return 'committed';
       }),
     async *scan(prefix, which) {
@@ -156,120 +148,33 @@ function fileDriver({ database: given, run, toSvcError, close }: OpenFile<KeyVal
         start = `${keys.at(-1)}\0`;
       }
     },
-    readRows: (keys, fields) =>
-      run(async () =>
-        keys.map((key) => {
-          const row = rowOf(key, database.get(key)) ?? {};
-          return Object.fromEntries(fields.map((field) => [field.name, bytesOf(row[field.name], field)]));
-        }),
-      ),
+    readRows: (keys, fields) => run(async () => keys.map((key) => valuesOf(rowOf(key, database.get(key)), fields))),
     writeRows: (writes, expected, fields) =>
       transaction((store) =>
         isMet(store, expected) ? writes.map((write) => writeRow(store, write, fields)) : 'conflict',
       ),
-    query: (text) => runCommand(text, { database, run, transaction, keysOf }),
+    query: (text) =>
+      runCommand(text, {
+        get: (key) => run(async () => database.get(key)),
+        keys: (prefix) => run(() => keysOf(prefix, { limit: Number.MAX_SAFE_INTEGER })),
+        put: (key, row) => transaction((store) => store.put(key, row)),
+        remove: (key) => transaction((store) => store.remove(key)),
+      }),
     now: async () => new Date(),
     toSvcError,
     close,
   };
 }
 
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
-const entryKey = ({ set, entry }: { readonly set: string; readonly entry: string }): string => `${set}\0${entry}`;
-
 const isMet = ({ get }: Pick<KeyValueTransaction, 'get'>, expected: readonly ExpectedText[]): boolean =>
   expected.every(({ key, text }) => textOf(get(key)) === text);
 
-/** Undefined for a value that is not an object, and for svc's own. */
-function rowOf(key: string, value: unknown): KeyValueRow | undefined {
-  const isObject =
-    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
-  return isObject && !key.startsWith('_svc_') ? (value as KeyValueRow) : undefined;
-}
-
 function writeRow(store: KeyValueTransaction, write: RowWrite, fields: readonly Field[]): RowOutcome {
-  const { key, read, set = {}, moveTo, remove } = write;
-  const row = rowOf(key, store.get(key));
-  if (!row) return 'missing';
-  for (const field of fields) {
-    const [found, expected] = [bytesOf(row[field.name], field), read[field.name] ?? null];
-    if (found === null || expected === null ? found !== expected : Buffer.compare(found, expected) !== 0)
-      return 'changed';
-  }
+  const { key, moveTo, remove } = write;
+  const changed = changedRow(rowOf(key, store.get(key)), write, fields);
+  if (typeof changed === 'string') return changed;
   if (moveTo !== undefined && store.get(moveTo) !== undefined) return 'taken';
   if (remove || moveTo !== undefined) store.remove(key);
-  if (remove) return 'written';
-  const changed: Record<string, unknown> = { ...row };
-  for (const field of fields) {
-    const bytes = set[field.name];
-    if (bytes) changed[field.name] = valueFrom(bytes, field);
-    else if (bytes === null) delete changed[field.name];
-  }
-  store.put(moveTo ?? key, changed);
+  if (!remove) store.put(moveTo ?? key, changed);
   return 'written';
-}
-
-/** A stored value as the bytes of its text. */
-function bytesOf(value: unknown, { type }: Field): Uint8Array | null {
-  if (value === undefined || value === null) return null;
-  if (value instanceof Uint8Array) return value;
-  if (value instanceof Date) return Buffer.from(value.toISOString());
-  const isJson = typeof value === 'object' || type === 'json' || type === 'array';
-  return Buffer.from(isJson ? canonicalJson(value as Json) : String(value));
-}
-
-/** The bytes of a text as a value of the type. A number that JavaScript would round stays a text. */
-function valueFrom(bytes: Uint8Array, { type }: Field): unknown {
-  if (type === 'binary' || type === 'blob') return new Uint8Array(bytes);
-  const text = Buffer.from(bytes).toString();
-  switch (type) {
-    case 'boolean':
-      return text === 'true' || (text === 'false' ? false : text);
-    case 'integer':
-    case 'smallint':
-    case 'bigint':
-    case 'float':
-    case 'double':
-      return String(Number(text)) === text ? Number(text) : text;
-    case 'json':
-    case 'array':
-      return tryParseJson(text) ?? text;
-    default:
-      return text;
-  }
-}
-
-interface Commands extends Pick<OpenFile<KeyValueFile>, 'run'> {
-  readonly database: Pick<KeyValueFile, 'get'>;
-  transaction(work: (transaction: KeyValueTransaction) => void): Promise<void>;
-  keysOf(prefix: string, range: Partial<KeyRange>): Promise<readonly string[]>;
-}
-
-/** `["get", key]`, `["list", prefix]`, `["put", key, value]` or `["remove", key]`; bytes are `{ "$bytes": "<base64>" }`. */
-async function runCommand(text: string, { database, run, transaction, keysOf }: Commands): Promise<KeyValueRow[]> {
-  const command: unknown = tryParseJson(text);
-  const [verb, key, value]: readonly unknown[] = Array.isArray(command) ? command : [];
-  if (typeof key !== 'string' || !['get', 'list', 'put', 'remove'].includes(String(verb))) {
-    throw new SvcError('value_invalid', 'The text is not a command.', {
-      why: text,
-      next: ['Write ["get", key], ["list", prefix], ["put", key, value] or ["remove", key].'],
-    });
-  }
-  if (verb === 'put') await transaction((store) => store.put(key, withBytes(value) as KeyValueRow));
-  if (verb === 'remove') await transaction((store) => store.remove(key));
-  if (verb === 'put' || verb === 'remove') return [];
-  return run(async () => {
-    const keys = verb === 'get' ? [key] : await keysOf(key, { limit: Number.MAX_SAFE_INTEGER });
-    return keys.flatMap((one) => {
-      const found = database.get(one);
-      return found === undefined ? [] : [{ key: one, value: found }];
-    });
-  });
-}
-
-function withBytes(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(withBytes);
-  if ('$bytes' in value) return new Uint8Array(Buffer.from(String(value.$bytes), 'base64'));
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withBytes(one)]));
 }
