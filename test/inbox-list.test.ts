@@ -81,7 +81,7 @@ test('the number that waits is exact up to its limit, without what has passed it
     assert.deepEqual(await countWaiting(service), { waiting: 0 });
   }));
 
-test('a page has the number that waits, which is read from one shard where it has enough, and not at all where the page has all', () =>
+test('a page has the number that waits, which is read from one shard where that or the page has enough', () =>
   withRequests([9_000], async (service, [id = '']) => {
     const { rows } = service;
     const page = rows.page.bind(rows);
@@ -95,7 +95,7 @@ test('a page has the number that waits, which is read from one shard where it ha
       const [, count] = await inboxPageAndCount(service, { status: 'waiting', limit: 3, ...query }, 30);
       return [count.waiting, ...shardsRead.sort((a, b) => b - a)];
     };
-    assert.deepEqual(await read({}), [1, 16]);
+    assert.deepEqual(await read({}), [1, 16, 1]);
     assert.deepEqual(await read({ tool: 'other' }), [1, 16, 15, 1]);
     const row = await service.read(id);
     assert.ok(row);

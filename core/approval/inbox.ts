@@ -30,7 +30,7 @@ export interface InboxPage {
   readonly cursor?: string;
 }
 
-/** A page, and how many requests wait, which is not counted where the page has all of them. */
+/** A page, and how many requests wait, which are not counted to the end where the page has all of them. */
 export async function inboxPageAndCount(
   service: ApprovalService,
   query: InboxQuery,
@@ -40,9 +40,11 @@ export async function inboxPageAndCount(
   const { status, agentTag, tool, text, decidableBy, cursor } = query;
   const isOfAll = [agentTag, tool, text, decidableBy, cursor].every((one) => one === undefined);
   if (status !== 'waiting' || !isOfAll) return Promise.all([reading, countWaiting(service, maxCount)]);
-  const page = await reading;
-  if (page.cursor === undefined) return [page, { waiting: page.records.length }];
-  return [page, await countWaiting(service, maxCount, service.clock.now())];
+  const known = reading.then(
+    (page) => (page.cursor === undefined ? page.records.length : undefined),
+    () => undefined,
+  );
+  return Promise.all([reading, countWaiting(service, maxCount, known)]);
 }
 
 /** Where a row is in the order of its status. */

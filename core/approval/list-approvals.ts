@@ -75,21 +75,24 @@ const MAX_COUNT = 1_000;
 
 /**
  * Counts the requests that wait, up to `max`: a store has no cheaper way than to read their ids. Where many wait, one shard
- * has enough of them, which an engine that partitions by it reads with one query. `now`: by the store's clock.
+ * has enough of them, which an engine that partitions by it reads with one query. `known`: the number, if another read, which
+ * never rejects, has found it in the meantime.
  */
 export async function countWaiting(
   { clock, rows }: Pick<ApprovalService, 'clock' | 'rows'>,
   max = MAX_COUNT,
-  now = clock.readNow(),
+  known: Promise<number | undefined> = Promise.resolve(undefined),
 ): Promise<WaitingCount> {
   const { equals, anyOf } = waitingByExpiry;
-  const query = { from: new Date((await now) + 1), columns: ['requestId', 'expiresAt'] } as const;
+  const query = { from: new Date((await clock.readNow()) + 1), columns: ['requestId', 'expiresAt'] } as const;
   let waiting = 0;
   for (const shards of [anyOf.slice(0, 1), anyOf.slice(1)]) {
     const limit = Math.max(1, max - waiting - 1);
     const { records, cursor } = await rows.page('byExpiry', { ...query, equals, anyOf: shards, limit });
     waiting += records.length + (cursor === undefined ? 0 : 1);
     if (waiting >= max) return { waiting: max, atLeast: true };
+    const found = await known;
+    if (found !== undefined) return { waiting: found };
   }
   return { waiting };
 }
