@@ -13,6 +13,9 @@ const NAMES =
 
 /** Advice that another test provokes and follows. */
 const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  'plan-approval-interrupted.test.ts': [
+    'svc db migrate resolve <…> --retry    requests approval, and then finishes it',
+  ],
   'key-value-adopt.test.ts': ['Adopt its rows, which stay as they are: svc db migrate baseline'],
   'cli-approvals.test.ts': [
     'svc approvals show <…><…> --json    shows it, with its request.reviewToken',

@@ -44,9 +44,9 @@ test('a terminal shows the progress of a step, and the remaining time once it is
       [20_000, users(201_000, 1_000_000)],
     ]),
     [
-      '  users: 2,000 of 1,000,000',
-      '  users: 101,000 of 1,000,000, 90 s left',
-      '  users: 201,000 of 1,000,000, 80 s left',
+      '  users: 2,000 of 1,000,000 rows',
+      '  users: 101,000 of 1,000,000 rows, 90 s left',
+      '  users: 201,000 of 1,000,000 rows, 80 s left',
     ],
   );
 });
@@ -59,7 +59,11 @@ test('checks are labeled, and the changes after them start from zero', () => {
       [4000, users(500, 1000)],
       [8000, users(900, 1000)],
     ]),
-    ['  users: 900 of 1,000 checked, 1 s left', '  users: 500 of 1,000', '  users: 900 of 1,000, 1 s left'],
+    [
+      '  users: 900 of 1,000 rows checked, 1 s left',
+      '  users: 500 of 1,000 rows',
+      '  users: 900 of 1,000 rows, 1 s left',
+    ],
   );
 });
 
@@ -72,7 +76,7 @@ test('without a terminal there is a line every ten seconds, with or without a to
       [15_000, users(150)],
       [20_000, users(200)],
     ]),
-    ['  users: 100', '  users: 200'],
+    ['  users: 100 rows', '  users: 200 rows'],
   );
 });
 

@@ -36,6 +36,9 @@ function test(name: string, body: (inbox: Inbox) => Promise<void>): void {
   );
 }
 
+/** As in a pipeline whose secret is not set: nobody's token. */
+const EMPTY = { SVC_TOKEN: '' };
+
 test('one browser gets in by the link, once, and decides as on the command line', ({ opened, refund, svc }) =>
   opened(async (link, stderr) => {
     const inbox = link.replace(/\?.*/, '');
@@ -73,7 +76,7 @@ test('one browser gets in by the link, once, and decides as on the command line'
     assert.match(decidedBy ?? '', /^command line, /);
     assert.equal(deciders, undefined, 'nobody was verified');
     assert.match(stderr(), /Nobody verifies who you are.*SVC_TOKEN/);
-  }));
+  }, EMPTY));
 
 test('with SVC_TOKEN, its owner decides', async ({ opened, refund, svc }) => {
   const { token } = await svc.people.createToken({ id: 'ann', groups: [] }, { validForMs: 600_000 });

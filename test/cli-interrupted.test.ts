@@ -43,7 +43,8 @@ for (const engine of committingEngines) {
           assert.match(up.text, /DROP/);
           assert.doesNotMatch(up.text, /needs --allow-destructive|lint/);
           assert.equal(up.data.databases[0].plan[0].interrupted, true);
-          assertExit(await shop.svc('db', 'migrate'));
+          const { stderr } = assertExit(await shop.svc('db', 'migrate'));
+          assert.match(stderr, /^Finishing \S+_second, which was interrupted: \d+ of \d+ steps? (is|are) done$/m);
 
           const again = { ...target, connection: cutConnection(target.connection, 2) };
           await expectError(rollback(again), 'connection_lost');

@@ -48,6 +48,16 @@ else {
   });
 }
 
+test('approvals are not checked where their database does not respond', async () => {
+  const { svc } = project(
+    { main: `postgres://127.0.0.1:${await freePort()}/shop` },
+    { approvals: { store: { database: 'main' } } },
+  );
+  const { stdout } = assertExit(await svc('doctor'), 1);
+  assert.match(stdout, /^fail {2}database main: /m);
+  assert.match(stdout, /^warn {2}approvals: not checked, because of the failed check of database main$/m);
+});
+
 test('a plugin that cannot be used is one failed check, and names the rest that is not checked', async () => {
   const { write, svc } = project(
     { main: 'abacus://beads' },

@@ -97,6 +97,7 @@ for (const { dialect, missing, fresh } of engines) {
           onEvent: (event) => void ('tag' in event && events.push(`${event.type} ${event.tag}`)),
         });
         assert.deepEqual(events, [
+          'resumed 20260103_000000_three',
           'finished 20260103_000000_three',
           'started 20260104_000000_six',
           'finished 20260104_000000_six',

@@ -1,3 +1,4 @@
+import { ownToken } from '../../config/load/own-token.ts';
 import type { Runtime } from '../../config/load/runtime.ts';
 import type { ApprovalDetails } from '../../config/sdk/approval-details.ts';
 import type { Approvals } from '../../config/sdk/approvals.ts';
@@ -150,13 +151,13 @@ const MAX_LINES = 1_000;
 
 /** Who runs the command: the owner of SVC_TOKEN, or a user of this machine. */
 export function currentPerson(): { readonly actor: string; readonly token?: string } {
-  const { SVC_TOKEN: token } = process.env;
+  const token = ownToken();
   return { actor: `command line, ${osActor()}`, ...(token !== undefined && { token }) };
 }
 
 /** The token of the person who runs a command that needs one. Throws `usage`. */
 export function requiredToken(needs: string, state: string): string {
-  const { SVC_TOKEN: token } = process.env;
+  const token = ownToken();
   if (token !== undefined) return token;
   throw new SvcError('usage', `${needs} needs SVC_TOKEN: the token of the person who makes it.`, {
     state,

@@ -1,3 +1,4 @@
+import { ownToken } from '../../config/load/own-token.ts';
 import { type ApprovalDetails, unknownRequestError } from '../../config/sdk/approval-details.ts';
 import {
   isDecisionRefusal,
@@ -37,7 +38,7 @@ export interface ServerSource extends Pick<ServerIdentity, 'product' | 'env'> {
 /** Opens a server as the owner of SVC_TOKEN, or as who has logged in. Throws `usage`, `token_invalid` and `server_failed`. */
 export async function openServer(address: string, signal: AbortSignal): Promise<ServerSource> {
   const server = serverUrl(address);
-  const own = process.env.SVC_TOKEN;
+  const own = ownToken();
   const token = own ?? readLogin(server)?.token;
   if (token === undefined) {
     throw new SvcError('token_invalid', `Nobody is logged in to ${server}.`, {

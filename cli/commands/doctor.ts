@@ -56,7 +56,7 @@ export default class Doctor extends SvcCommand {
         });
       }
       if (this.db === undefined) {
-        await checkApprovals(runtime, add);
+        await checkApprovals(runtime, checks, add);
         for (const name of Object.keys(runtime.config.approvals?.channels ?? {})) {
           const check = `channel ${name}`;
           await tryCheck(
@@ -89,7 +89,7 @@ export default class Doctor extends SvcCommand {
 const isSameFailure = (one: Check, other: Check): boolean =>
   one.name === 'plugins' && one.result === 'fail' && one.message === other.message;
 
-const notChecked = ({ name }: Check, { name: cause }: Check): Check => ({
+const notChecked = ({ name }: Pick<Check, 'name'>, { name: cause }: Check): Check => ({
   name,
   result: 'warn',
   message: `not checked, because of the failed check of ${cause}`,
@@ -122,7 +122,11 @@ function envCheck({ env, envFrom, protectedEnv, product }: Runtime): Check {
 }
 
 /** Checks the approval settings, if there are any. */
-async function checkApprovals({ config, database }: Runtime, add: (check: Check) => void): Promise<void> {
+async function checkApprovals(
+  { config, database }: Runtime,
+  done: readonly Check[],
+  add: (check: Check) => void,
+): Promise<void> {
   const { approvals } = config;
   if (!approvals) return;
   const { store, callbackBase, callbackKey: key, decisions, server } = approvals;
@@ -132,6 +136,8 @@ async function checkApprovals({ config, database }: Runtime, add: (check: Check)
       if (store) database(store.database);
       const setting = decisions ? 'approvals.decisions' : server ? 'approvals.server' : 'approvals.callbackBase';
       if (key !== undefined || callbackBase !== undefined || decisions || server) requireCallbackKey(setting, config);
+      const failed = done.find(({ name, result }) => name === `database ${store?.database}` && result === 'fail');
+      if (failed) return add(notChecked({ name: 'approvals' }, failed));
       const where = store ? `in the database ${store.database}` : 'in memory, lost when the process exits';
       add({
         name: 'approvals',

@@ -1,6 +1,7 @@
 import { text as readAll } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
 import { Command, Option } from 'clipanion';
+import { ownToken } from '../../config/load/own-token.ts';
 import { displayText } from '../../core/display/text.ts';
 import { SvcError } from '../../core/errors.ts';
 import { assertNoAgentLogsIn } from '../agent.ts';
@@ -46,7 +47,7 @@ export default class Login extends SvcCommand {
     this.note(`It decides for ${displayText(product)} (${displayText(env)}).`);
     if (expiresAt !== undefined) this.note(`The token ends at ${expiresAt}.`);
     this.note(`It is kept in ${file}.`);
-    if (process.env.SVC_TOKEN !== undefined) this.note('SVC_TOKEN is set, and is used in place of it.');
+    if (ownToken() !== undefined) this.note('SVC_TOKEN is set, and is used in place of it.');
     return {
       data: { server, product, env, principal, ...(expiresAt !== undefined && { expiresAt }), file },
       nextActions: [`svc approvals list --server ${server}`],

@@ -26,6 +26,9 @@ export function progress(command: SvcCommand, label: string, verbose: boolean): 
         counting = total > MAX_LISTED && !verbose && command.statusLine.isVisible;
         command.note(planned(event, label, total));
         return;
+      case 'resumed':
+        command.note(resumed(event));
+        return;
       case 'started':
         heartbeat?.stop();
         heartbeat = new Heartbeat(command, event.tag);
@@ -95,17 +98,22 @@ export function batchProgress(command: SvcCommand, now = () => performance.now()
   };
 }
 
-/** `  users: 340,000 of 1,000,000, 53 s left` */
+/** `  users: 340,000 of 1,000,000 rows, 53 s left` */
 function progressText({ collection, done, total, checksOnly }: Progress, from: number, took: number): string {
   const count = (number: number) => number.toLocaleString('en');
   const of = total === undefined ? '' : ` of ${count(total)}`;
   const canEstimate = total !== undefined && took >= MIN_SAMPLE_MS && done > from;
   const left = canEstimate ? `, ${formatRemaining(((total - done) / (done - from)) * took)} left` : '';
-  return `  ${collection}: ${count(done)}${of}${checksOnly ? ' checked' : ''}${left}`;
+  return `  ${collection}: ${count(done)}${of} rows${checksOnly ? ' checked' : ''}${left}`;
 }
 
 const formatRemaining = (ms: number): string =>
   ms < 90_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
+
+function resumed({ tag, direction, done, steps }: Extract<RunEvent, { type: 'resumed' }>): string {
+  const what = direction === 'up' ? tag : `the rollback of ${tag}`;
+  return `Finishing ${what}, which was interrupted: ${done} of ${plural(steps, 'step')} ${done === 1 ? 'is' : 'are'} done`;
+}
 
 function planned(event: Extract<RunEvent, { type: 'planned' }>, label: string, total: number): string {
   const { direction, from, to } = event;

@@ -22,6 +22,7 @@ import { callKey, isOversized } from '../../core/tool/call-digest.ts';
 import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
 import { lintLines, lintMigrations, withRows } from '../load/lint.ts';
+import { ownToken } from '../load/own-token.ts';
 import { planApprovalSettings, planApprovers } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { closeApprovals, openApprovals } from './approval-runtime.ts';
@@ -156,7 +157,7 @@ export class CallPlanApprover implements PlanApprover {
   async store(): Promise<string> {
     const { config, env } = this.#runtime;
     const { service } = await openApprovals(this.#runtime);
-    return service.personTokens.keepApprovers(planApprovers(config, env) ?? [], process.env.SVC_TOKEN);
+    return service.personTokens.keepApprovers(planApprovers(config, env) ?? [], ownToken());
   }
 
   close(): Promise<void> {
@@ -183,7 +184,7 @@ export class CallPlanApprover implements PlanApprover {
 
   /** The owner of SVC_TOKEN: nobody approves what they asked for. */
   async #requester(): Promise<string | undefined> {
-    const { SVC_TOKEN: token } = process.env;
+    const token = ownToken();
     if (token === undefined) return undefined;
     const { service } = await openApprovals(this.#runtime);
     return (await service.personTokens.verify(token)).id;

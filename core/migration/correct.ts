@@ -4,7 +4,7 @@ import { type RecordWrite, recordUpdate } from '../records.ts';
 import { serializeModel } from '../schema/model.ts';
 import type { HistoryRecord } from './history.ts';
 import { type HistoryRow, historyTable, type Journal } from './history-table.ts';
-import { type MigrationRun, recordCommitted } from './journal.ts';
+import { approvalOf, type MigrationRun, recordCommitted } from './journal.ts';
 import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
 import type { DefinedMigration } from './reconcile.ts';
 
@@ -37,6 +37,7 @@ export async function correctMigration(
     journal: {
       direction: 'up',
       steps: planned.steps,
+      ...approvalOf(run),
       ...(planned.before && { before: serializeModel(planned.before) }),
     } satisfies Journal,
     found: planned.preexisting ?? null,

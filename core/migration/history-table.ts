@@ -47,6 +47,8 @@ export interface Journal {
   readonly steps: readonly JournalStep[];
   /** What runs in place of the operations of the migration, which keeps or restores something. */
   readonly ran?: readonly MigrationOperation[];
+  /** The request under which it runs; absent if it began without approval. */
+  readonly approval?: string;
   /** The affected collections before the first operation; absent if an older SDK started the migration. */
   readonly before?: readonly SerializedCollection[];
 }

@@ -3,7 +3,7 @@ import { CLOCK, ELAPSED, recordUpdate, recordWrite, type Writable } from '../rec
 import { serializeModel } from '../schema/model.ts';
 import { version } from '../version.ts';
 import type { History, HistoryRecord } from './history.ts';
-import { type HistoryRow, historyTable, osActor } from './history-table.ts';
+import { type HistoryRow, historyTable, type Journal, osActor } from './history-table.ts';
 import { type PlannedMigration, verifiableCollections } from './plan.ts';
 import type { ReviewedPlan } from './plan-approver.ts';
 import { nameOfTag } from './tag.ts';
@@ -16,6 +16,8 @@ export interface MigrationRun {
   readonly epoch: number;
   readonly signal?: AbortSignal | undefined;
   readonly plan?: ReviewedPlan | undefined;
+  /** A migration that was interrupted after so many statements is finished. */
+  readonly onResumed?: ((planned: PlannedMigration, done: number) => void) | undefined;
   readonly onStarted?: ((planned: PlannedMigration) => void) | undefined;
   readonly onFinished?:
     | ((planned: PlannedMigration, record: HistoryRecord, statements: readonly string[]) => void)
@@ -116,6 +118,10 @@ export function nextBatch(
   return { segments, end: { migration, step } };
 }
 
+/** What a journal says of the approval under which a migration runs. */
+export const approvalOf = ({ plan }: Pick<MigrationRun, 'plan'>): Pick<Journal, 'approval'> =>
+  plan?.approval ? { approval: plan.approval.requestId } : {};
+
 /** A segment that only records which step comes next, for a run that stops before it. */
 export function checkpoint(run: MigrationRun, planned: PlannedMigration, step: number): JournaledSegment {
   const writer = new JournalWriter(run, planned, step, () => run.history.lastSeq + 1);
@@ -156,7 +162,12 @@ class JournalWriter {
       status: 'applying',
       step,
       started,
-      journal: { direction, steps, ...(ran && { ran }), ...(before && { before: serializeModel(before) }) },
+      journal: {
+        ...{ direction, steps },
+        ...(ran && { ran }),
+        ...approvalOf(this.#run),
+        ...(before && { before: serializeModel(before) }),
+      },
       applied_at: known?.applied_at ?? null,
       rolled_back_at: known?.rolled_back_at ?? null,
       duration_ms: known?.duration_ms ?? null,

@@ -21,7 +21,7 @@ export interface LockSessionOptions extends Pick<LockOptions, 'onWait' | 'signal
   /** Called before interrupted migrations are finished; throws to prevent it. */
   readonly beforeRecovery?: (history: History) => void;
   /** Receives each migration of the session, recovered ones included. */
-  readonly observer?: Pick<MigrationRun, 'onStarted' | 'onFinished' | 'onBlocked'>;
+  readonly observer?: Pick<MigrationRun, 'onResumed' | 'onStarted' | 'onFinished' | 'onBlocked'>;
 }
 
 /**

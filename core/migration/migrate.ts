@@ -128,6 +128,8 @@ function observe(
 ): NonNullable<LockSessionOptions['observer']> {
   return {
     onBlocked: (sessions) => onEvent?.({ type: 'blocked', sessions }),
+    onResumed: ({ tag, direction, statements }, done) =>
+      onEvent?.({ type: 'resumed', tag, direction, done, steps: statements.length }),
     onStarted: ({ tag }) => onEvent?.({ type: 'started', tag }),
     onFinished: ({ tag }, { row }, statements) => {
       const status = row.status === 'rolled_back' ? 'rolled_back' : 'completed';

@@ -38,8 +38,8 @@ export async function reviewPlan(
 ): Promise<ReviewedPlan | undefined> {
   const { approver, hooks } = target;
   const isHooked = hooks['migration:plan'].isUsed();
-  // What was interrupted is only finished: it was approved when it began.
-  const fresh = planned.filter(({ tag }) => history.records.get(tag)?.row.status !== 'applying');
+  const fresh = planned.filter(({ isInterrupted }) => !isInterrupted);
+  for (const one of planned) if (one.isInterrupted) assertMayFinish(target, one);
   if (fresh.length === 0 || !(approver || isHooked)) return undefined;
   const bound = bindPlan(action, fresh, history);
   const effects = once(() => effectsOf(target, fresh, options));
@@ -145,6 +145,20 @@ export function runReviewed<T>(
   const { approver } = run.target;
   const isReviewed = run.plan !== undefined || (approver !== undefined && needsApproval(approver, planned));
   return isReviewed && planned.length > 0 ? runPart(run, planned, work) : work();
+}
+
+/** Throws if what is left of an interrupted run needs an approval, and the run began without one. */
+export function assertMayFinish({ approver }: Target, left: PlannedMigration): void {
+  if (!approver || left.approval !== undefined || left.steps.length === 0) return;
+  const { tag, direction, migration, ran = migration[direction], statements } = left;
+  if (!needsApproval(approver, [{ ...left, operations: ran }])) return;
+  const name = direction === 'up' ? 'migration' : 'rollback of';
+  throw new SvcError('migration_half_done', `The ${name} "${tag}" stopped half-way, and the rest needs approval.`, {
+    why: 'It began without approval.',
+    state: `Nothing was changed; ${statements.length} of its statements are left.`,
+    next: [`svc db migrate resolve ${tag} --retry    requests approval, and then finishes it`],
+    details: { tag },
+  });
 }
 
 /** As `runReviewed`, for a decision about one migration. */

@@ -35,6 +35,8 @@ export interface PlannedMigration {
   readonly operations?: readonly MigrationOperation[];
   /** Only what is left of a run that was interrupted, which the next run finishes. */
   readonly isInterrupted?: true;
+  /** The request under which a run began that was interrupted. */
+  readonly approval?: string;
   /** What runs in place of the operations of the migration: it keeps what it drops, or restores what it kept. */
   readonly ran?: readonly MigrationOperation[];
   /** What it keeps. */

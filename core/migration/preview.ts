@@ -21,6 +21,14 @@ export type RunEvent =
       readonly from?: string;
       readonly to?: string;
     }
+  /** The run finishes a migration, or a rollback, that was interrupted after `done` of its steps. */
+  | {
+      readonly type: 'resumed';
+      readonly tag: string;
+      readonly direction: 'up' | 'down';
+      readonly done: number;
+      readonly steps: number;
+    }
   | { readonly type: 'started'; readonly tag: string }
   /** A statement waits for a lock of these sessions, as far as they are known; sent before each retry. */
   | { readonly type: 'blocked'; readonly sessions: readonly BlockingSession[] }

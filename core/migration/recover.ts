@@ -6,6 +6,7 @@ import type { HistoryRecord } from './history.ts';
 import { type HistoryRow, historyTable } from './history-table.ts';
 import { type MigrationRun, statementsBeforeStep } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
+import { assertMayFinish } from './plan-approval.ts';
 import { interruptedError } from './reconcile.ts';
 import { runMigrations } from './runner.ts';
 import { stepOutcome } from './step-outcome.ts';
@@ -27,12 +28,13 @@ function fromJournal(
 ): JournaledMigration {
   if (!stored?.journal) throw interruptedError(record);
   const { tag, migration, origin, checksum, journal, started, step } = stored;
-  const { direction, steps, ran } = journal;
+  const { direction, steps, ran, approval } = journal;
   const statements = steps.flatMap((one) => one.statements);
   const before = journal.before && deserializeModel(journal.before);
   const planned: PlannedMigration = {
     ...{ tag, origin, direction, migration, checksum, steps, statements, before },
     ...(ran && { ran }),
+    ...(approval !== undefined && { approval }),
   };
   const index = steps.findIndex((_, index) => statementsBeforeStep(planned, index) === step);
   return { planned, nextStep: index < 0 ? steps.length : index, started: started === true };
@@ -45,6 +47,10 @@ export async function remainingSteps(target: Target, record: HistoryRecord): Pro
   const query = { from: seq, to: seq, limit: 1, columns: JOURNAL_COLUMNS };
   const [stored] = (await target.connection.records(historyTable).page('bySeq', query)).records;
   const { planned, nextStep } = fromJournal(record, stored?.record);
+  return left(planned, nextStep);
+}
+
+function left(planned: PlannedMigration, nextStep: number): PlannedMigration {
   const steps = planned.steps.slice(nextStep);
   return { ...planned, isInterrupted: true, steps, statements: steps.flatMap(({ statements }) => statements) };
 }
@@ -57,6 +63,10 @@ export async function remainingSteps(target: Target, record: HistoryRecord): Pro
 export async function resumeMigration(run: MigrationRun, record: HistoryRecord, retry = false): Promise<void> {
   const stored = await run.target.connection.records(historyTable).get(record.row.tag);
   const { planned, nextStep, started } = fromJournal(record, stored?.record);
+  if (!retry) {
+    assertMayFinish(run.target, left(planned, nextStep));
+    run.onResumed?.(planned, statementsBeforeStep(planned, nextStep));
+  }
   const step = planned.steps[nextStep];
   let resumeAt = nextStep;
   if (step && started && !step.statements.every(({ idempotent }) => idempotent)) {

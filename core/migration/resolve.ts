@@ -1,10 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import { isSvcError, SvcError } from '../errors.ts';
-import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
+import { CLOCK, type RecordWrite, recordUpdate, recordWrite, type Writable } from '../records.ts';
 import type { PlanPart } from './bound-plan.ts';
 import { assertConfirmed } from './confirm-decision.ts';
 import { correctMigration, editedError } from './correct.ts';
 import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
+import { approvalOf, recordCommitted } from './journal.ts';
 import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
 import type { Migration } from './migration.ts';
 import { decideReviewed, reviewDecision } from './plan-approval.ts';
@@ -76,8 +77,11 @@ export async function resolveMigration(
           if (edited) {
             await resumeMigration(run, await correctMigration(run, record, version, edited, audit), true);
           } else {
-            await write([audit]);
-            await resumeMigration(run, { row: record, version }, true);
+            const journal = record.journal && { ...record.journal, ...approvalOf(run) };
+            const update = { tag, status: record.status, journal };
+            await write([audit, recordUpdate(historyTable, update, version)]);
+            recordCommitted(run, { update }, {});
+            await resumeMigration(run, { row: record, version: version + 1 }, true);
           }
           return { tag, action, status: run.history.records.get(tag)?.row.status ?? 'completed' };
         case 'forget':

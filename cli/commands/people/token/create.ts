@@ -1,4 +1,5 @@
 import { Command, Option } from 'clipanion';
+import { ownToken } from '../../../../config/load/own-token.ts';
 import type { Runtime } from '../../../../config/load/runtime.ts';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import { assertNoAgentDecides } from '../../../agent.ts';
@@ -30,7 +31,7 @@ export default class PeopleTokenCreate extends ApprovalsCommand {
     const { People } = await import('../../../../config/sdk/people.ts');
     const people = new People(async () => runtime);
     const owner = { id: this.principal, groups: this.groups };
-    const created = await people.createToken(owner, { validForMs, by: process.env.SVC_TOKEN });
+    const created = await people.createToken(owner, { validForMs, by: ownToken() });
     this.print(created.token);
     this.note(`The token ${created.tokenId} of ${created.principal} is valid until ${created.expiresAt}.`);
     this.note('It is not shown again. Give it to its owner only.');
