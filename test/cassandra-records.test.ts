@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { Connection } from '../core/dialect.ts';
-import { anyDefinition, type RecordDefinition } from '../core/records.ts';
+import { allRows, anyDefinition, type RecordDefinition } from '../core/records.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { type FreshKeyspace, freshKeyspace, unavailable } from './kit/cassandra.ts';
 import { test } from './kit/test.ts';
@@ -117,6 +117,27 @@ else {
       );
     },
   );
+
+  on('pages are in order where one shard has most of what comes first', async (connection) => {
+    const store = connection.records(requests);
+    const ids = Array.from({ length: 400 }, (_, index) => `r${index}`);
+    const crowded = ids.filter((id) => shardOf(id) === 3).slice(0, 36);
+    const others = ids.filter((id) => shardOf(id) !== 3).slice(0, 12);
+    const rows = [...crowded, ...others].map((id, index) => ({
+      ...request(id, 'waiting', index),
+      agent: index % 3 === 0 ? 'a' : 'b',
+    }));
+    await Promise.all(rows.map((row) => store.insert(row)));
+    for (const direction of ['asc', 'desc'] as const) {
+      for (const limit of [1, 5, 30]) {
+        const query = { equals: { status: 'waiting' }, anyOf: [{ agent: 'a' }, { agent: 'b' }], direction, limit };
+        const found: string[] = [];
+        for await (const { record } of allRows(store, 'byTime', query)) found.push(record.id);
+        const expected = rows.map(({ id }) => id);
+        assert.deepEqual(found, direction === 'asc' ? expected : expected.reverse(), `${direction} by ${limit}`);
+      }
+    }
+  });
 
   on('concurrent writers leave every index consistent with the records', async (connection, _keyspace, again) => {
     const stores = [connection, await again(), await again()].map((one) => one.records(requests));

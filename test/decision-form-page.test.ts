@@ -10,6 +10,8 @@ const textsOf = (page: HtmlForm, tagName: string) =>
 /** The paths of the changes. Before them, `dt` are the names of facts. */
 const changesOn = (page: HtmlForm) => textsOf(page, 'dt').slice(5);
 
+const labelled = (before: string, after: string) => `Before${before}After${after}`;
+
 test('unchanged, it approves at once, with a reason', () =>
   withPage(async (page) => {
     const form = (await page.show()).fill('reason', 'fine');
@@ -29,6 +31,7 @@ test('changes are confirmed first, by path; what was confirmed is what runs', ()
     assert.equal(status, 200);
     assert.equal(await statusOf(page), 'waiting');
     const confirm = new HtmlForm(text);
+    assert.match(text, /Your reason<\/h2>\n<blockquote>half\nis fair<[\s\S]*<button name="action" value="approve">/);
     assert.deepEqual(changesOn(confirm), ['amount', 'items[0].sku']);
     assert.deepEqual(textsOf(confirm, 'pre'), ['20', '10', '"lamp"', '"chair"']);
 
@@ -44,7 +47,7 @@ test('changes are confirmed first, by path; what was confirmed is what runs', ()
     assert.deepEqual(page.ran, [{ ...CALL, amount: 10, items: [{ sku: 'chair' }] }]);
     const { modifiedParams, decisionReason } = await page.svc.approvals.get(page.request.requestId);
     assert.deepEqual(modifiedParams, { amount: 10, items: [{ sku: 'chair' }] });
-    assert.equal(decisionReason, 'half\r\nis fair');
+    assert.equal(decisionReason, 'half\nis fair');
 
     // The same page again, and another one that is late.
     assert.equal((await page.post(confirm.press('Approve with these changes'))).status, 200);
@@ -111,7 +114,8 @@ test('problems are at their fields, all that was typed is kept, and nothing is d
     assert.deepEqual(invalid(both), ['p.0', 'p.1', 'p.2.0.0']);
     assert.deepEqual(
       both.elements.filter(({ tagName }) => tagName === 'a').map((link) => textOf(link).split(':')[0]),
-      ['amount', 'to', 'items[0].sku'],
+      ['to', 'amount', 'items[0].sku'],
+      'in the order of the fields',
     );
     assert.equal(await statusOf(page), 'waiting');
   }));
@@ -130,6 +134,14 @@ test('buttons of lists and the Enter key show the form again, with all that was 
     }
     const added = new HtmlForm((await page.post(form.press('Add to items'))).text).fill('p.2.1.0', 'sofa');
     const confirm = new HtmlForm((await page.post(added.press('Approve'))).text);
+    assert.deepEqual(textsOf(confirm, 'dd').slice(5), [
+      labelled('"ann"', '"bo"'),
+      labelled('not present', '{\n  "sku": "sofa"\n}'),
+    ]);
+    const removed = new HtmlForm((await page.post(added.press('Remove items 1'))).text);
+    const fewer = new HtmlForm((await page.post(removed.press('Remove items 1'))).text).press('Approve');
+    const { text: without } = await page.post(fewer);
+    assert.equal(textsOf(new HtmlForm(without), 'dd').at(-1), labelled('{\n  "sku": "lamp"\n}', 'removed'));
     assert.equal((await page.post(confirm.press('Approve with these changes'))).status, 200);
     assert.equal((await page.outcome).status, 'completed');
     assert.deepEqual(page.ran, [{ ...CALL, to: 'bo', items: [{ sku: 'lamp' }, { sku: 'sofa' }] }]);

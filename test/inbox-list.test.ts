@@ -1,7 +1,9 @@
 import * as assert from 'node:assert/strict';
 import { DETACH } from '../core/approval/call.ts';
-import { type InboxQuery, inboxPage } from '../core/approval/inbox.ts';
+import { type InboxQuery, inboxPage, inboxPageAndCount } from '../core/approval/inbox.ts';
+import { countWaiting } from '../core/approval/list-approvals.ts';
 import { createPrincipal } from '../core/approval/principal.ts';
+import { newRequestId } from '../core/approval/request.ts';
 import { approvals } from '../core/approval/schema.ts';
 import type { ApprovalService } from '../core/approval/service.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
@@ -66,6 +68,43 @@ test('what waits comes by its deadline, page by page, also where many end at the
     );
   });
 });
+
+test('the number that waits is exact up to its limit, without what has passed its deadline', () =>
+  withRequests([2_000, ...Array<number>(40).fill(30_000)], async (service, _ids, tick) => {
+    const counts = [1, 2, 39, 40, 41, 42, 1_000];
+    const expected = (waiting: number) =>
+      counts.map((max) => (max > waiting ? { waiting } : { waiting: max, atLeast: true }));
+    assert.deepEqual(await Promise.all(counts.map((max) => countWaiting(service, max))), expected(41));
+    tick(5_000);
+    assert.deepEqual(await Promise.all(counts.map((max) => countWaiting(service, max))), expected(40));
+    tick(30_000);
+    assert.deepEqual(await countWaiting(service), { waiting: 0 });
+  }));
+
+test('a page has the number that waits, which is read from one shard where that or the page has enough', () =>
+  withRequests([9_000], async (service, [id = '']) => {
+    const { rows } = service;
+    const page = rows.page.bind(rows);
+    let shardsRead: number[] = [];
+    rows.page = (index, query) => {
+      if (query.anyOf) shardsRead.push(query.anyOf.length);
+      return page(index, query);
+    };
+    const read = async (query: Partial<InboxQuery>) => {
+      shardsRead = [];
+      const [, count] = await inboxPageAndCount(service, { status: 'waiting', limit: 3, ...query }, 30);
+      return [count.waiting, ...shardsRead.sort((a, b) => b - a)];
+    };
+    assert.deepEqual(await read({}), [1, 16, 1]);
+    assert.deepEqual(await read({ tool: 'other' }), [1, 16, 15, 1]);
+    const row = await service.read(id);
+    assert.ok(row);
+    for (let index = 0; index < 30; index++)
+      await rows.insert({ ...row.record, requestId: newRequestId(), shard: index < 6 ? 1 : 0 });
+    assert.deepEqual(await read({}), [30, 16, 15, 1]);
+    for (let index = 0; index < 6; index++) await rows.insert({ ...row.record, requestId: newRequestId(), shard: 0 });
+    assert.deepEqual(await read({}), [30, 16, 1]);
+  }));
 
 test('what has passed its deadline does not wait', () =>
   withRequests([1_000, 10_000, 60_000], async (service, ids, tick) => {

@@ -158,3 +158,18 @@ test('a vote that became void waits for its person again', () =>
       roles: { ...SERVER.roles, finance: ['group:finance'] },
     },
   ));
+
+test('a request that has ended without a vote has no heading for votes', () =>
+  withInbox(
+    async ({ signedIn, svc }) => {
+      const tool = { tag: 'pay', requiresConfirmation: true, handler: () => 'paid' };
+      const humanInLoop = { enabled: true, approvalTimeout: 1_000 };
+      const gate = svc.gate({ agentTag: 'payouts', tools: [tool], humanInLoop } as never);
+      const { requestId } = await gate.run({ tool: 'pay', parameters: {} });
+      const ann = await signedIn('ann', 'finance');
+      await ann.open(`${INBOX}/${requestId}`);
+      assert.match(ann.page.text, />rejected by timeout/);
+      assert.doesNotMatch(ann.page.text, /<h2>Votes/);
+    },
+    { ...SERVER, rules: [{ approve: [{ role: 'deciders' }] }] },
+  ));

@@ -27,7 +27,7 @@ test('a person signs in with a token, sees what waits, reads a request, approves
     await send(form().fill('p.1', '2').press('Approve'));
     assert.match(
       browser.page.text,
-      /<h1>Approve with changes: refund · payouts<\/h1>[\s\S]*>Waiting, [\s\S]*Nothing was decided yet[\s\S]*Your reason: half of it/,
+      /<h1>Approve with changes: refund · payouts<\/h1>[\s\S]*>Waiting, [\s\S]*Nothing was decided yet[\s\S]*Your reason<\/h2>\s*<blockquote>half of it/,
     );
     await send(form().press('Back to the form'));
     await send(form().press('Approve'));

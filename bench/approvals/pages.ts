@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { StorageBackend } from '../../core/approval/backend.ts';
-import { inboxPage } from '../../core/approval/inbox.ts';
-import { countWaiting, listApprovals } from '../../core/approval/list-approvals.ts';
+import { inboxPageAndCount } from '../../core/approval/inbox.ts';
+import { listApprovals } from '../../core/approval/list-approvals.ts';
 import { newRequestId } from '../../core/approval/request.ts';
 import { type ApprovalRow, EXPIRY_SHARDS } from '../../core/approval/schema.ts';
 import type { Dialect } from '../../core/dialect.ts';
@@ -122,7 +122,7 @@ async function pagesOn(
     () => listApprovals(service, { executionId: 'exe_7' }),
     () => service.rows.page('byExpiry', due),
     () => listApprovals(service, { limit: 1000 }),
-    () => Promise.all([inboxPage(service, { status: 'waiting', limit: 20 }), countWaiting(service, 100)]),
+    () => inboxPageAndCount(service, { status: 'waiting', limit: 20 }, 100),
   ];
   const times: number[][] = [];
   for (const page of pages) {

@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { currentDigest, mayVote, voterOf } from './apply-decision.ts';
+import { countWaiting, type WaitingCount } from './list-approvals.ts';
 import { isVerified, type Principal } from './principal.ts';
 import { toApprovalRecord } from './public-view.ts';
 import type { ApprovalRecord, ApprovalStatus } from './request.ts';
@@ -27,6 +28,23 @@ export interface InboxPage {
   readonly records: readonly ApprovalRecord[];
   /** Absent on the last page. A page with fewer than `limit` has one where only a part of the requests was looked at. */
   readonly cursor?: string;
+}
+
+/** A page, and how many requests wait, which are not counted to the end where the page has all of them. */
+export async function inboxPageAndCount(
+  service: ApprovalService,
+  query: InboxQuery,
+  maxCount: number,
+): Promise<readonly [InboxPage, WaitingCount]> {
+  const reading = inboxPage(service, query);
+  const { status, agentTag, tool, text, decidableBy, cursor } = query;
+  const isOfAll = [agentTag, tool, text, decidableBy, cursor].every((one) => one === undefined);
+  if (status !== 'waiting' || !isOfAll) return Promise.all([reading, countWaiting(service, maxCount)]);
+  const known = reading.then(
+    (page) => (page.cursor === undefined ? page.records.length : undefined),
+    () => undefined,
+  );
+  return Promise.all([reading, countWaiting(service, maxCount, known)]);
 }
 
 /** Where a row is in the order of its status. */

@@ -12,6 +12,7 @@ import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import { type Decision, parseModifiedParams, signalFor } from './decision-body.ts';
 import { diffJson, type JsonChange, renderDiff } from './form/diff.ts';
 import {
+  inFieldOrder,
   isParameterField,
   OTHER_FORM,
   type ParametersForm,
@@ -21,7 +22,7 @@ import {
   readChanges,
   renderParametersForm,
 } from './form/parameters-form.ts';
-import { type FormProblem, PROBLEMS } from './form/render.ts';
+import { type FormProblem, PROBLEMS, renderQuotation } from './form/render.ts';
 import { type Html, html } from './html.ts';
 import { invalidDecision } from './http-errors.ts';
 
@@ -95,10 +96,13 @@ export async function answerForm(post: PostedForm): Promise<FormAnswer> {
   return show(post, fields);
 }
 
+/** Browsers send line breaks as CRLF. */
+const reasonOf = (fields: URLSearchParams): string => (fields.get(REASON) ?? '').replaceAll('\r\n', '\n').trim();
+
 /** A missing reason that the rule of a request requires. */
 function reasonProblems({ row: { record }, fields }: PostedForm, approved: boolean): FormProblem[] {
   const rule = ruleOf(record);
-  if (!rule || !needsReason(rule, approved) || fields.get('reason')?.trim()) return [];
+  if (!rule || !needsReason(rule, approved) || reasonOf(fields) !== '') return [];
   return [{ field: REASON, path: '', text: 'The rule of the request requires a reason.' }];
 }
 
@@ -162,7 +166,7 @@ async function approve(post: PostedForm): Promise<FormAnswer> {
     // What can be read is validated too, so that one answer names everything.
     const readable = await mergedParameters(approvals, record, changes);
     const invalid = readable.ok ? [] : problemsAtFields(form, readable.problems, problems);
-    return show(post, fields, [...problems, ...invalid, ...missing]);
+    return show(post, fields, [...inFieldOrder(form, [...problems, ...invalid]), ...missing]);
   }
   // `decide` answers for a request that is decided or has expired.
   if (Object.keys(changes).length === 0 || isClosed(approvals, row)) return settle(post, changes, []);
@@ -188,7 +192,7 @@ async function settle(
   changes: ToolParameters | undefined,
   differences: readonly JsonChange[],
 ): Promise<FormAnswer> {
-  const reason = fields.get('reason')?.trim();
+  const reason = reasonOf(fields);
   const hasChanges = changes !== undefined && Object.keys(changes).length > 0;
   const decision: Decision = {
     approved: changes !== undefined,
@@ -243,14 +247,15 @@ function reasonHint({ rule }: ApprovalRecord): string | undefined {
   }
 }
 
-/** The changes, with what was posted: it comes back as it is. */
+/** The changes and the reason, with what was posted: it comes back as it is. */
 export function renderConfirmation(
   { posted, changes, digest }: Extract<FormAnswer, { readonly kind: 'confirm' }>,
   question: Html,
 ): Html {
   const kept = [...posted].filter(([name]) => name !== 'action' && name !== 'confirmed');
   const fields = kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`);
-  return html`${renderDiff(changes)}
+  const reason = reasonOf(posted);
+  return html`${renderDiff(changes)}${reason !== '' && html`\n<h2>Your reason</h2>\n${renderQuotation(reason)}`}
 <form method="post">
 ${fields}<input type="hidden" name="confirmed" value="${digest}">
 ${question}

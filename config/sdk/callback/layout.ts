@@ -45,7 +45,7 @@ details{background:var(--card);border:1px solid var(--line);border-radius:10px;p
 [aria-invalid]{border:2px solid var(--bad)}
 .problems{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:10px;padding:0 1.25rem;margin:1rem 0}.problems h2{margin-top:1rem}.problems:focus-visible{outline-color:var(--bad)}
 .history{list-style:none;padding:0}.history li{display:flex;flex-wrap:wrap;gap:0 1rem}.history time{font-variant-numeric:tabular-nums}
-.diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff pre{margin:.25rem 0 .5rem;padding:.5rem .85rem;background:var(--back)}
+.diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff dd{display:flex;flex-wrap:wrap;gap:.25rem 1rem}.diff dd>div{flex:1 1 calc(50% - .5rem);min-width:fit-content}.diff pre,.diff p{margin:.25rem 0 .5rem;padding:.5rem .85rem;border-left-width:3px}.diff pre{background:var(--back)}.diff p{border-left:3px solid var(--line)}.before pre{border-left-color:var(--bad)}.after pre{border-left-color:var(--good)}
 .default{position:absolute;width:1px;height:1px;min-height:0;padding:0;border:0;overflow:hidden;clip-path:inset(50%)}
 @media(max-width:34rem){main .requests li{display:block}.filter{grid-template-columns:1fr}dl{display:block;padding:.25rem 1rem}dt{padding:.6rem 0 0;font-size:.875rem}dd{padding:0 0 .6rem}dd+dt+dd{border-top:0}pre{font-size:.8125rem;padding:.85rem 1rem}.buttons>*{flex:1 1 100%}}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;

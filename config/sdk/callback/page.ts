@@ -8,7 +8,7 @@ import { roleText } from '../../../core/display/role-text.ts';
 import { displayText } from '../../../core/display/text.ts';
 import { type FormAnswer, type FormView, renderConfirmation, renderDecisionForm } from './decision-form.ts';
 import { renderDiff } from './form/diff.ts';
-import { renderSummary } from './form/render.ts';
+import { renderQuotation, renderSummary } from './form/render.ts';
 import { type Content, type Html, html } from './html.ts';
 import { page } from './layout.ts';
 
@@ -64,12 +64,12 @@ ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>
   );
 }
 
-/** What the model wrote before the call, as a quotation: whatever it says is no text of the page. */
+/** What the model wrote before the call. */
 export function renderModelText(modelText: string | undefined): Content {
   return (
     modelText !== undefined &&
     html`<h2>What the model said before the call</h2>
-<blockquote>${displayText(modelText, { lines: true })}</blockquote>
+${renderQuotation(modelText)}
 `
   );
 }

@@ -43,13 +43,13 @@ function diffLists(before: readonly Json[], after: readonly Json[], path: Path):
 export function renderDiff(changes: readonly JsonChange[]): Html {
   return html`<dl class="diff">${changes.map(
     ({ path, before, after }) => html`<dt>${displayText(pathText(path))}</dt>
-<dd><span class="muted">Before</span>${renderValue(before, path)}<span class="muted">After</span>${renderValue(after, path)}</dd>
+<dd><div class="before"><span class="muted">Before</span>${renderValue(before, path, 'not present')}</div><div class="after"><span class="muted">After</span>${renderValue(after, path, 'removed')}</div></dd>
 `,
   )}</dl>`;
 }
 
-function renderValue(value: Json | undefined, path: Path): Html {
-  if (value === undefined) return html`<p>nothing: it is left out</p>`;
+function renderValue(value: Json | undefined, path: Path, absent: string): Html {
+  if (value === undefined) return html`<p>${absent}</p>`;
   const warnings = warningLines({ [pathText(path)]: value });
   return html`<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>${
     warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>`

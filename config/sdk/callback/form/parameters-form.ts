@@ -148,6 +148,13 @@ export function problemsAtFields(
   });
 }
 
+/** First those of the whole form, then the others as a person comes by their fields. */
+export function inFieldOrder(form: ParametersForm, problems: readonly FormProblem[]): FormProblem[] {
+  const names = form.kind === 'fields' ? form.controls.flatMap(withChildren).map(({ name }) => name) : [];
+  const positionOf = ({ field = '' }: FormProblem) => names.indexOf(field);
+  return [...problems].sort((one, other) => positionOf(one) - positionOf(other));
+}
+
 /** For the signs in messages of the validator. */
 const COMPARISONS: Readonly<Record<string, string>> = {
   '<=': 'at most',

@@ -13,6 +13,10 @@ export interface FormProblem {
 /** The id of the problems. A form is sent to this place, so that the page that answers begins there: `autofocus` yields to it. */
 export const PROBLEMS = 'problems';
 
+/** What a person or a model has written, with its line breaks: whatever it says is no text of the page. */
+export const renderQuotation = (text: string): Html =>
+  html`<blockquote>${displayText(text, { lines: true })}</blockquote>`;
+
 /** The problems, with links to their fields. */
 export function renderSummary(problems: readonly FormProblem[]): Content {
   if (problems.length === 0) return undefined;

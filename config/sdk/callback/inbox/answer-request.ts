@@ -124,8 +124,7 @@ export async function answerRequest(
     const request = await detailsOf(context.approvals, row);
     const question = html`<p class="question">${questionOf({ request, product, env })} with these changes?</p>`;
     const shown = { ...frame, request, now: new Date(await context.approvals.clock.now()) };
-    const reason = fields.get('reason')?.trim() ?? '';
-    return htmlResponse(200, confirmationPage(shown, renderConfirmation(answer, question), reason), LIVE_HEADERS);
+    return htmlResponse(200, confirmationPage(shown, renderConfirmation(answer, question)), LIVE_HEADERS);
   } catch (error) {
     if (!isDecisionRefusal(error)) throw error;
     const current = (await context.approvals.getExpiringIfDue(requestId)) ?? row;

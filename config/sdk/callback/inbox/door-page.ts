@@ -13,7 +13,7 @@ interface DoorContext {
 
 const TRY_AGAIN = 'Reload this page in a moment.';
 const SEND_AGAIN = 'Reload this page in a moment: the browser sends what you entered again.';
-const TOKEN_COMMAND = 'svc people token create <id>';
+const TOKEN_COMMAND = 'svc people token create <id> --expires 90d';
 
 /** How to sign in. */
 export function doorPage(status: number, { url, hasProvider, message }: DoorContext): Response {

@@ -1,5 +1,4 @@
-import { inboxPage } from '../../../../core/approval/inbox.ts';
-import { countWaiting } from '../../../../core/approval/list-approvals.ts';
+import { inboxPageAndCount } from '../../../../core/approval/inbox.ts';
 import { APPROVAL_STATUSES, isRequestId } from '../../../../core/approval/request.ts';
 import type { EventStreams } from '../api/event-streams.ts';
 import { parseForm, readDecisionBody } from '../decision-body.ts';
@@ -114,18 +113,16 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
   const filter = filterOf(query);
   const { status, agent, tool, text, mine } = filter;
   const cursor = query.get('cursor') ?? undefined;
-  const [page, { waiting, atLeast }] = await Promise.all([
-    inboxPage(approvals, {
-      status,
-      limit: PAGE_SIZE,
-      ...(agent !== '' && { agentTag: agent }),
-      ...(tool !== '' && { tool }),
-      ...(text !== '' && { text }),
-      ...(mine && { decidableBy: frame.visitor.principal }),
-      ...(cursor !== undefined && { cursor }),
-    }).catch(refuseQuery),
-    countWaiting(approvals, MAX_COUNT),
-  ]);
+  const asked = {
+    status,
+    limit: PAGE_SIZE,
+    ...(agent !== '' && { agentTag: agent }),
+    ...(tool !== '' && { tool }),
+    ...(text !== '' && { text }),
+    ...(mine && { decidableBy: frame.visitor.principal }),
+    ...(cursor !== undefined && { cursor }),
+  };
+  const [page, { waiting, atLeast }] = await inboxPageAndCount(approvals, asked, MAX_COUNT).catch(refuseQuery);
   return showList({
     ...frame,
     filter,

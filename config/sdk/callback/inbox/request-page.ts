@@ -13,6 +13,7 @@ import type { ToolParameters } from '../../../../core/tool/parameters.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
 import { AGREE, FORM } from '../decision-form.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
+import { renderQuotation } from '../form/render.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { renderModelText } from '../page.ts';
@@ -59,11 +60,11 @@ ${identifiers(request)}`,
 }
 
 /** The changes of a reviewer with their form, before the decision. */
-export function confirmationPage(context: ShownRequest, form: Html, reason: string): string {
+export function confirmationPage(context: ShownRequest, form: Html): string {
   const body = html`<div data-live="state">${standing(context)}</div>
 ${liveState(context)}${LIVE_SCRIPT}
 <div data-form><p>Nothing was decided yet.</p>
-${form}${reason !== '' && html`<p class="muted">Your reason: ${displayText(reason)}</p>`}</div>`;
+${form}</div>`;
   return page(`Approve with changes: ${titleOf(context.request)}`, body, { bar: inboxBar(context) });
 }
 
@@ -161,7 +162,7 @@ function maskedNotice({ request, inboxUrl }: RequestPage): Html {
 function decision({ parameters: requested, decisionReason, modifiedParams, outcome }: ApprovalDetails): Content {
   const changes = renderChanges(requested, modifiedParams);
   return [
-    decisionReason !== undefined && html`<h2>Reason of the decision</h2>\n<p>${displayText(decisionReason)}</p>\n`,
+    decisionReason !== undefined && html`<h2>Reason of the decision</h2>\n${renderQuotation(decisionReason)}\n`,
     changes && html`<h2>Changes</h2>\n${changes}`,
     outcome && parameters('Result', outcome),
   ];
@@ -181,6 +182,7 @@ function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Cont
     ...given.map((vote) => voteText(vote, utcText)),
     ...(missing.length === 0 ? [] : [`missing: ${displayText(roleText(missing))}`]),
   ];
+  if (lines.length === 0) return undefined;
   return html`<h2>Votes</h2>
 <ul>${lines.map((line) => html`<li>${line}</li>\n`)}</ul>
 `;

@@ -37,7 +37,7 @@ export async function pageFromLockPartition(
 ): Promise<Page<RecordValues>> {
   const { definition } = location;
   const wanted = query.columns ?? Object.keys(definition.columns);
-  const names = [...new Set([...wanted, ...index.equals, index.sort, definition.key])];
+  const names = requiredColumns(definition, index, wanted);
   const cql = `SELECT ${[...names.map(location.column), VERSION_COLUMN].map(quoteIdentifier).join(', ')} FROM ${quoteIdentifier(LOCK_TABLE)} WHERE scope = ? AND kind = ?`;
   // Taking the lock has completed pending transactions of the partition, so QUORUM sees all writes.
   const rows = await session.readQuorum(cql, [LOCK_SCOPE, definition.collection]);
@@ -78,10 +78,15 @@ function pageOf(entries: readonly PageEntry[], limit: number, wanted: readonly s
   return buildPage(entries, limit, read, (entry) => entry);
 }
 
-/** Rows that are read ahead of each of many partitions. */
+/** Rows that are read ahead of each partition: the more there are, the smaller the part that one can have of the page. */
+const EXTRA = 8;
 const EXTRA_OF_MANY = 2;
 /** An index row without a record may belong to a write in progress, but not for this long. */
 const ORPHAN_AFTER_MS = 600_000;
+
+function requiredColumns(definition: AnyRecordDefinition, index: Index, wanted: readonly string[]): string[] {
+  return [...new Set([...wanted, ...index.equals, index.sort, definition.key])];
+}
 
 /** Merges the rows of all shards. Leaves out, and removes, rows that the records do not confirm. */
 export async function pageFromIndexTable(
@@ -93,14 +98,15 @@ export async function pageFromIndexTable(
   const { definition } = location;
   const wanted = query.columns ?? Object.keys(definition.columns);
   const descending = query.direction === 'desc';
+  const names = requiredColumns(definition, index, wanted);
   const entries: PageEntry[] = [];
   let from = pageStart(definition, index, query);
   while (entries.length <= query.limit) {
     const size = query.limit + 1 - entries.length;
     const indexRows = await readIndexRows(session, definition, index, query, size, from);
-    const rows = await readRecords(session, location, new Set(indexRows.map(({ key }) => key)));
+    const rows = await readRecords(session, location, new Set(indexRows.map(({ key }) => key)), names);
     const found = await Promise.all(
-      indexRows.map((indexRow) => confirmIndexRow(session, location, index, indexRow, rows.get(indexRow.key))),
+      indexRows.map((indexRow) => confirmIndexRow(session, location, index, indexRow, rows.get(indexRow.key), names)),
     );
     entries.push(...found.filter((entry) => entry !== undefined));
     const last = indexRows.at(-1);
@@ -136,8 +142,16 @@ async function readIndexRows(
   const sort = columnOf(definition, index.sort);
   const descending = query.direction === 'desc';
   const encode = (value: RecordValue) => encodeColumn(value, sort, index.sort);
-  const order = descending ? ' ORDER BY sort DESC, key DESC, version DESC' : '';
-  const read = async (equals: readonly unknown[], shard: number, start: PagePosition | undefined, limit: number) => {
+  const orderBy = descending ? ' ORDER BY sort DESC, key DESC, version DESC' : '';
+  const extra = query.anyOf ? EXTRA_OF_MANY : EXTRA;
+  const order = (a: PagePosition, b: PagePosition) => (descending ? -1 : 1) * comparePositions(a, b);
+  const read = async (
+    equals: readonly unknown[],
+    shards: readonly number[],
+    start: PagePosition | undefined,
+    limit: number,
+  ) => {
+    const size = Math.ceil(limit / shards.length) + (shards.length > 1 ? extra : 0);
     const bounds: [string, readonly unknown[]][] = [];
     // One bound on each side: the start position is always within the bounds of the query.
     if (start) bounds.push([`(sort, key) ${descending ? '<' : '>'} (?, ?)`, [encode(start.sort), start.key]]);
@@ -145,11 +159,11 @@ async function readIndexRows(
     if (query.to !== undefined && !(start && descending)) bounds.push(['(sort) <= (?)', [encode(query.to)]]);
     const where = [
       ...index.equals.map((name) => `${quoteIdentifier(equalsColumn(name))} = ?`),
-      'shard = ?',
+      shards.length > 1 ? `shard IN (${shards.join(', ')})` : `shard = ${shards[0]}`,
       ...bounds.map(([text]) => text),
     ];
-    const cql = `SELECT sort, key, version, at FROM ${quoteIdentifier(indexTable(definition, index))} WHERE ${where.join(' AND ')}${order} LIMIT ?`;
-    const rows = await session.rows(cql, [...equals, shard, ...bounds.flatMap(([, values]) => values), limit]);
+    const cql = `SELECT shard, sort, key, version, at FROM ${quoteIdentifier(indexTable(definition, index))} WHERE ${where.join(' AND ')}${orderBy} PER PARTITION LIMIT ?`;
+    const rows = await session.rows(cql, [...equals, ...bounds.flatMap(([, values]) => values), size]);
     const indexRows = rows.map((row) => ({
       sort: decodeColumn(row.sort, sort),
       key: String(row.key),
@@ -157,24 +171,28 @@ async function readIndexRows(
       at: row.at as Date,
       equals,
     }));
-    return { items: latestPerPosition(indexRows), more: rows.length === limit };
+    // A shard with more rows is known up to the last one that was read, and with it all shards up to the first of these.
+    const shardRows = shards.map((shard) => indexRows.filter((_, at) => rows[at]?.shard === shard));
+    const [known] = shardRows.flatMap((found) => (found.length === size ? found.slice(-1) : [])).sort(order);
+    const items = latestPerPosition(indexRows.sort(order)).filter((item) => !known || order(item, known) <= 0);
+    return { items, more: known !== undefined };
   };
+  // A query that reads several partitions in another than their own order has no pages.
+  const all = Array.from({ length: SHARD_COUNT }, (_, shard) => shard);
+  const groups = descending ? all.map((shard) => [shard]) : [all];
   const partitions = equalsOf(query).flatMap((values) => {
     const equals = index.equals.map((name) => encodeColumn(values[name], columnOf(definition, name), name));
-    return Array.from(
-      { length: SHARD_COUNT },
-      (_, shard): SortedList<IndexRow> =>
+    return groups.map(
+      (shards): SortedList<IndexRow> =>
         (after, limit) =>
-          read(equals, shard, after ?? from, limit),
+          read(equals, shards, after ?? from, limit),
     );
   });
-  // The more partitions, the smaller the part that one of them can have of the page.
-  const extra = query.anyOf && EXTRA_OF_MANY;
   return ifMissing(
     session,
     indexTable(definition, index),
     ['key'],
-    () => mergeSorted(partitions, size, (a, b) => (descending ? -1 : 1) * comparePositions(a, b), extra),
+    () => mergeSorted(partitions, size, order, extra),
     async () => [],
   );
 }
@@ -197,6 +215,7 @@ async function confirmIndexRow(
   index: Index,
   indexRow: IndexRow,
   quorumRow: Row | undefined,
+  names: readonly string[],
 ): Promise<PageEntry | undefined> {
   const { definition } = location;
   const rowKey = [
@@ -206,7 +225,7 @@ async function confirmIndexRow(
     indexRow.key,
   ];
   const confirmed = (row: Row | undefined): PageEntry | undefined => {
-    const record = row && decodeRecord(location, row);
+    const record = row && decodeRecord(location, row, names);
     const currentKey = record && indexRowValues(definition, index, record);
     if (!record || !currentKey || !equalKeys(currentKey, rowKey)) return undefined;
     return { record, version: versionOf(row), sort: indexRow.sort, key: indexRow.key };

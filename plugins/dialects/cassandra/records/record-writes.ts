@@ -201,8 +201,11 @@ async function resolveOutcome(
 
 export const versionOf = (row: Row | undefined): number => Number(row?.[VERSION_COLUMN] ?? 0);
 
-const selection = ({ definition, table, column }: RecordLocation): string => {
-  const names = [...Object.keys(definition.columns).map(column), VERSION_COLUMN, ATTEMPT_COLUMN];
+const selection = (
+  { definition, table, column }: RecordLocation,
+  columns: readonly string[] = Object.keys(definition.columns),
+): string => {
+  const names = [...columns.map(column), VERSION_COLUMN, ATTEMPT_COLUMN];
   return `SELECT ${names.map(quoteIdentifier).join(', ')} FROM ${quoteIdentifier(table)}`;
 };
 
@@ -214,14 +217,15 @@ export async function readRecord(session: Session, location: RecordLocation, key
 
 const KEYS_PER_REQUEST = 25;
 
-/** Reads records of a separate table at LOCAL_QUORUM, which includes confirmed writes but not pending transactions. */
+/** Reads these columns of records of a separate table at LOCAL_QUORUM, which includes confirmed writes but not pending transactions. */
 export async function readRecords(
   session: Session,
   location: RecordLocation,
   keys: ReadonlySet<string>,
+  columns: readonly string[],
 ): Promise<ReadonlyMap<string, Row>> {
   const { key } = location.definition;
-  const cql = `${selection(location)} WHERE ${quoteIdentifier(key)} IN ?`;
+  const cql = `${selection(location, columns)} WHERE ${quoteIdentifier(key)} IN ?`;
   const all = [...keys];
   const parts = Array.from({ length: Math.ceil(all.length / KEYS_PER_REQUEST) }, (_, part) =>
     all.slice(part * KEYS_PER_REQUEST, (part + 1) * KEYS_PER_REQUEST),
@@ -233,7 +237,7 @@ export async function readRecords(
 export function decodeRecord(
   location: RecordLocation,
   row: Row,
-  names = Object.keys(location.definition.columns),
+  names: readonly string[] = Object.keys(location.definition.columns),
 ): RecordValues {
   return Object.fromEntries(
     names.map((name) => [name, decodeColumn(row[location.column(name)], columnOf(location.definition, name))]),
