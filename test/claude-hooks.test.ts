@@ -12,7 +12,7 @@ import { waitUntil } from './suites/wait-until.ts';
 
 // A built-in tool of the real Claude Code, with a scripted model. test/frameworks.test.ts has the tools that a program defines.
 
-const missing = installFolder(new URL('frameworks/', import.meta.url), 'ai-7');
+const missing = installFolder(new URL('frameworks/', import.meta.url), '@ai-sdk/mcp');
 
 type RunCalls = (calls: readonly object[], options: object) => Promise<readonly (readonly [string, string])[]>;
 

@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { deserialize, serialize } from 'node:v8';
 import { Svc } from '../config/sdk/index.ts';
@@ -50,7 +51,7 @@ const WAITS = ['hold', 'suspend'] as const;
 const own = new URL('./frameworks/', import.meta.url);
 
 /** The frameworks that are not among the dependencies of the checkout have a folder of their own. */
-const missing = installFolder(own, 'ai-7');
+const missing = installFolder(own, '@ai-sdk/mcp');
 
 function reasonToSkip(host: HostName): string | undefined {
   if (host === 'ai-sdk') return undefined;
@@ -79,9 +80,16 @@ async function withHost(host: HostName, approvalTimeout: number, body: (setup: S
   };
   const base = { gate, executionId: 'exe_1', calls: [refundCall('c1', 20)], refund, lookup: async () => 'looked' };
   const onRequested = (request: ApprovalRequest) => requests.push(request);
+  const runs: FrameworkRun[] = [];
+  const open = async (options: object) => {
+    const run = await framework.open({ ...base, onRequested, ...options });
+    runs.push(run);
+    return run;
+  };
   try {
-    await body({ svc, ran, requests, open: (options) => framework.open({ ...base, onRequested, ...options }) });
+    await body({ svc, ran, requests, open });
   } finally {
+    for (const run of runs) await run.close?.();
     await svc.close();
   }
 }
@@ -177,8 +185,78 @@ function resumed(
 interface Case {
   readonly title: string;
   /** Why it cannot be tried in a framework. */
-  readonly impossible?: Partial<Record<HostName, string>>;
+  readonly impossible?: Partial<Record<HostName, string>> | undefined;
+  /** Whether it needs packages of the folder in every framework. */
+  readonly needsPackages?: boolean | undefined;
   readonly run: (host: HostName) => Promise<void>;
+}
+
+type Wait = (typeof WAITS)[number];
+
+interface Variant {
+  readonly name: string;
+  readonly options?: { readonly streams?: true; readonly subAgent?: true; readonly mcp?: true };
+  readonly impossible?: { readonly [W in Wait]?: Case['impossible'] };
+}
+
+const VARIANTS: readonly Variant[] = [
+  { name: '' },
+  { name: 'streamed, ', options: { streams: true } },
+  {
+    name: 'tools of a sub-agent, ',
+    options: { subAgent: true },
+    impossible: {
+      suspend: {
+        'ai-sdk': 'the run of a sub-agent ends, and its agent continues',
+        'ai-sdk-7': 'the run of a sub-agent ends, and its agent continues',
+        genkit: 'the run of a sub-agent ends, and its agent continues',
+        'claude-agent': 'the call of a sub-agent waits in place',
+      },
+    },
+  },
+  {
+    name: 'tools of an MCP server, ',
+    options: { mcp: true },
+    impossible: { suspend: { 'claude-agent': 'its hooks only hold' } },
+  },
+];
+
+async function parallelCalls(host: HostName, wait: Wait, { streams, subAgent, mcp }: Variant['options'] = {}) {
+  await withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
+    let streamed = '';
+    const onPart = (part: unknown) => {
+      streamed += JSON.stringify(part);
+    };
+    const path = folder();
+    const server = fileURLToPath(new URL('mcp-server.mjs', own));
+    const mcpServer = { command: process.execPath, args: [server, join(path, 'effects')] };
+    const decide = async ({ requestId, toolCallId = '' }: ApprovalRequest) => {
+      if (streams) await waitUntil(() => streamed.includes(toolCallId), 'the stream does not show the call that waits');
+      await (toolCallId === 'c1' ? approve(svc, requestId, { amount: 15 }) : reject(svc, requestId));
+    };
+    const calls = [refundCall('c1', 20), refundCall('c2', 30), { id: 'c3', name: 'lookup', args: {} }];
+    const onRequested = (request: ApprovalRequest) => {
+      // Claude suspends one call of a turn; the others wait in place, and so do those of a sub-agent.
+      const isHeld = wait === 'hold' || (host === 'claude-agent' && (subAgent || requests.length > 0));
+      return isHeld ? decide(request) : requests.push(request);
+    };
+    const variant = { ...(streams && { onPart }), ...(mcp && { mcpServer }), subAgent };
+    const run = await open({ calls, wait, onRequested, ...variant });
+    let result = await run.start();
+    if (requests.length > 0) {
+      assert.equal(result.suspended, true);
+      assert.deepEqual(ran, []);
+      // In the other order than they were made.
+      for (const request of [...requests].reverse()) await decide(request);
+      result = await run.resume(result.state);
+    }
+    assert.equal(result.suspended, false);
+    assert.deepEqual(mcp ? effectsOf(path) : ran.map(String), ['15']);
+    assert.match(textOf(result, 'c1'), /paid 15.*A reviewer changed .* Do not call it again with the first/s);
+    assert.match(textOf(result, 'c2'), /approval_rejected.*Ask first/s);
+    assert.match(textOf(result, 'c3'), /looked/);
+    if (streams) assert.match(streamed, /paid 15/);
+  });
 }
 
 /**
@@ -186,34 +264,14 @@ interface Case {
  * decision, a changed id, a tool that is gone, one that needs no approval, a changed name, changed arguments.
  */
 const CASES: Case[] = [
-  ...WAITS.map((wait) => ({
-    title: `${wait === 'hold' ? 'waiting in place' : 'suspended'}: parallel calls, one edited, one rejected, one without approval`,
-    run: (host: HostName) =>
-      withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
-        const decide = ({ requestId, toolCallId }: ApprovalRequest) =>
-          toolCallId === 'c1' ? approve(svc, requestId, { amount: 15 }) : reject(svc, requestId);
-        const calls = [refundCall('c1', 20), refundCall('c2', 30), { id: 'c3', name: 'lookup', args: {} }];
-        const onRequested = (request: ApprovalRequest) => {
-          // Claude suspends one call of a turn; the others wait in place.
-          const isHeld = wait === 'hold' || (host === 'claude-agent' && requests.length > 0);
-          return isHeld ? decide(request) : requests.push(request);
-        };
-        const run = await open({ calls, wait, onRequested });
-        let result = await run.start();
-        if (wait === 'suspend') {
-          assert.equal(result.suspended, true);
-          assert.deepEqual(ran, []);
-          // In the other order than they were made.
-          for (const request of [...requests].reverse()) await decide(request);
-          result = await run.resume(result.state);
-        }
-        assert.equal(result.suspended, false);
-        assert.deepEqual(ran, [15]);
-        assert.match(textOf(result, 'c1'), /paid 15.*A reviewer changed .* Do not call it again with the first/s);
-        assert.match(textOf(result, 'c2'), /approval_rejected.*Ask first/s);
-        assert.match(textOf(result, 'c3'), /looked/);
-      }),
-  })),
+  ...VARIANTS.flatMap(({ name, options, impossible }) =>
+    WAITS.map((wait) => ({
+      title: `${name}${wait === 'hold' ? 'waiting in place' : 'suspended'}: parallel calls, one edited, one rejected, one without approval`,
+      impossible: impossible?.[wait],
+      needsPackages: options?.mcp,
+      run: (host: HostName) => parallelCalls(host, wait, options),
+    })),
+  ),
   {
     title: 'a request that expires',
     run: (host) =>
@@ -381,10 +439,13 @@ const CASES: Case[] = [
   },
   {
     title: 'a tool that the framework does not run itself is rejected',
-    impossible: { langchain: 'its middleware does not see them', 'claude-agent': 'it has none' },
+    impossible: { 'claude-agent': 'it has none' },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {
-        await expectError(open({ unheld: true }), 'agent_invalid');
+        const started = open({ unheld: true }).then((run) => run.start());
+        // LangChain wraps what a middleware throws.
+        const refused = started.catch((error: Error) => Promise.reject(error.cause ?? error));
+        await expectError(refused, 'agent_invalid');
       }),
   },
   {
@@ -405,12 +466,16 @@ const CASES: Case[] = [
 ];
 
 for (const host of HOST_NAMES) {
-  for (const { title, impossible, run } of CASES) {
-    const reason = impossible?.[host] ?? reasonToSkip(host);
+  for (const { title, impossible, needsPackages, run } of CASES) {
+    const reason = impossible?.[host] ?? reasonToSkip(host) ?? (needsPackages ? missing : undefined);
     if (reason !== undefined) test.skip(`${HOSTS[host]}: ${title}`, reason);
     else test(`${HOSTS[host]}: ${title}`, () => run(host));
   }
 }
+
+const claudeTitle = 'Claude Agent SDK: a call of a sub-agent waits in place, where the query suspends';
+if (missing !== undefined) test.skip(claudeTitle, missing);
+else test(claudeTitle, () => parallelCalls('claude-agent', 'suspend', { subAgent: true }));
 
 if (missing !== undefined) test.skip('Genkit: calls of a model that gives them no ids', missing);
 else

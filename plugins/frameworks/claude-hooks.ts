@@ -28,6 +28,8 @@ interface HookInput {
   readonly hook_event_name: string;
   readonly session_id: string;
   readonly prompt_id?: string;
+  /** Of a sub-agent. */
+  readonly agent_id?: string;
   readonly tool_name?: string;
   readonly tool_input?: unknown;
   readonly tool_use_id?: string;

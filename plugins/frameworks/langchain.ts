@@ -40,6 +40,15 @@ interface Runtime {
   readonly configurable?: { readonly thread_id?: unknown };
 }
 
+interface AgentTool {
+  readonly name?: string;
+  readonly invoke?: unknown;
+}
+
+interface ModelRequest {
+  readonly tools?: readonly AgentTool[];
+}
+
 interface LangChainTool {
   readonly name: string;
   readonly description?: string;
@@ -52,7 +61,7 @@ interface ToolMessage {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the types of LangChain's request and result are its own
-type WrapToolCall = (request: any, handler: (request: any) => any) => Promise<any>;
+type WrapCall = (request: any, handler: (request: any) => any) => Promise<any>;
 
 type Guarded = ReturnType<typeof guardTool>;
 
@@ -64,7 +73,7 @@ type Guarded = ReturnType<typeof guardTool>;
 export function approvalMiddleware(
   gate: FrameworkGate,
   options: LangChainOptions,
-): { name: string; wrapToolCall: WrapToolCall } {
+): { name: string; wrapModelCall: WrapCall; wrapToolCall: WrapCall } {
   const guardedTools = new WeakMap<object, Guarded>();
   const guardedOf = (name: string, tool: unknown): Guarded => {
     if (typeof tool !== 'object' || tool === null) throw unusable(name, 'it is not a tool of the agent');
@@ -73,7 +82,7 @@ export function approvalMiddleware(
     guardedTools.set(tool, guarded);
     return guarded;
   };
-  const wrapToolCall: WrapToolCall = async (request: ToolCallRequest, handler) => {
+  const wrapToolCall: WrapCall = async (request: ToolCallRequest, handler) => {
     const { toolCall, tool } = request;
     const { name } = toolCall;
     if (!options.tools.includes(name)) return handler(request);
@@ -110,7 +119,14 @@ export function approvalMiddleware(
       return ended;
     }
   };
-  return { name: 'svc-approval', wrapToolCall };
+  const wrapModelCall: WrapCall = async (request: ModelRequest, handler) => {
+    const isUnheld = ({ name, invoke }: AgentTool) =>
+      options.tools.includes(name ?? '') && typeof invoke !== 'function';
+    const unheld = request.tools?.find(isUnheld);
+    if (unheld !== undefined) throw unusable(String(unheld.name), 'the provider of the model runs it');
+    return handler(request);
+  };
+  return { name: 'svc-approval', wrapModelCall, wrapToolCall };
 }
 
 /** A tool that returns the stored outcome of a call: LangChain makes the message. */

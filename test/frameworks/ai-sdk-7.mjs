@@ -1,9 +1,11 @@
-import { generateText, isStepCount, tool } from 'ai-7';
+import { generateText, isStepCount, streamText, ToolLoopAgent, tool } from 'ai-7';
 import { MockLanguageModelV4 } from 'ai-7/test';
 import { hostOf } from './ai-sdk.mjs';
 
 export default hostOf({
   generateText,
+  streamText,
+  ToolLoopAgent,
   stopAfter: isStepCount,
   tool,
   Model: MockLanguageModelV4,

@@ -1,65 +1,72 @@
-import { generateText, stepCountIs, tool } from 'ai';
+import { generateText, stepCountIs, streamText, ToolLoopAgent, tool } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { z } from 'zod';
 import { resumeMessage, withApproval } from '../../plugins/frameworks/ai-sdk.ts';
+import { PAGE_CALLS, scripted } from './ai-sdk-model.mjs';
 
-const USAGE = {
-  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
-  outputTokens: { total: 1, text: 1, reasoning: 0 },
-};
-
-/** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
-const scripted = (Model, calls, received) =>
-  new Model({
-    async doGenerate({ prompt }) {
-      const results = prompt.filter(({ role }) => role === 'tool').flatMap(({ content }) => content);
-      if (results.length > 0)
-        received.push(...results.map(({ toolCallId, output }) => [toolCallId, JSON.stringify(output)]));
-      const content =
-        results.length > 0
-          ? [{ type: 'text', text: 'Done.' }]
-          : calls.map(({ id, name, args }) => ({
-              type: 'tool-call',
-              toolCallId: id,
-              toolName: name,
-              input: JSON.stringify(args),
-            }));
-      const unified = results.length > 0 ? 'stop' : 'tool-calls';
-      return { content, finishReason: { unified, raw: unified }, usage: USAGE, warnings: [] };
-    },
-  });
-
-const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
 export const pageReceived = [];
 /** The model of the program of the docs. */
 export const model = scripted(MockLanguageModelV3, PAGE_CALLS, pageReceived);
 
+async function connect(server) {
+  const { createMCPClient } = await import('@ai-sdk/mcp');
+  const { Experimental_StdioMCPTransport: StdioTransport } = await import('@ai-sdk/mcp/mcp-stdio');
+  return createMCPClient({ transport: new StdioTransport(server) });
+}
+
 /** Version 7 has the same parts under other names. */
-export const hostOf = ({ generateText, stopAfter, tool, Model, messagesOf }) => ({
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed, unheld }) {
+export const hostOf = ({ generateText, streamText, ToolLoopAgent, stopAfter, tool, Model, messagesOf }) => ({
+  async open({
+    gate,
+    calls,
+    executionId,
+    wait,
+    onRequested,
+    refund,
+    lookup,
+    changedSchema,
+    renamed,
+    unheld,
+    onPart,
+    subAgent,
+    mcpServer,
+  }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
-    const gated = {
-      [renamed ? 'pay' : 'refund']: tool({
-        description: 'Pays money back.',
-        inputSchema: z.object({ amount, note: z.string().default('none') }),
-        ...(!unheld && { execute: refund }),
-      }),
-    };
-    const tools = {
+    const client = mcpServer && (await connect(mcpServer));
+    const gated = client
+      ? await client.tools()
+      : {
+          [renamed ? 'pay' : 'refund']: tool({
+            description: 'Pays money back.',
+            inputSchema: z.object({ amount, note: z.string().default('none') }),
+            ...(!unheld && { execute: refund }),
+          }),
+        };
+    const own = {
       ...withApproval(gate, gated, { executionId, wait, onRequested }),
       lookup: tool({ inputSchema: z.object({}), execute: lookup }),
     };
     const received = [];
+    const scriptedModel = scripted(Model, calls, received);
+    const delegate = tool({
+      inputSchema: z.object({}),
+      execute: async (_input, { abortSignal }) => {
+        const agent = new ToolLoopAgent({ model: scriptedModel, tools: own });
+        return (await agent.generate({ prompt: 'Refund it.', abortSignal })).text;
+      },
+    });
     const run = async (messages, abortSignal) => {
-      const result = await generateText({
-        model: scripted(Model, calls, received),
-        tools,
+      const settings = {
+        model: subAgent ? scripted(Model, [{ id: 'd1', name: 'delegate', args: {} }], []) : scriptedModel,
+        tools: subAgent ? { delegate } : own,
         stopWhen: stopAfter(3),
         messages,
         abortSignal,
-      });
-      const suspended = result.content.some(({ type }) => type === 'tool-approval-request');
-      return { suspended, state: JSON.stringify([...messages, ...messagesOf(result)]), received };
+      };
+      const result = onPart ? streamText(settings) : await generateText(settings);
+      if (onPart) for await (const part of result.fullStream) onPart(part);
+      const suspended = (await result.content).some(({ type }) => type === 'tool-approval-request');
+      return { suspended, state: JSON.stringify([...messages, ...(await messagesOf(result))]), received };
     };
     return {
       start: (signal) => run([{ role: 'user', content: 'Refund it.' }], signal),
@@ -67,14 +74,17 @@ export const hostOf = ({ generateText, stopAfter, tool, Model, messagesOf }) => 
         const messages = JSON.parse(state);
         return run([...messages, resumeMessage(messages)]);
       },
+      close: () => client?.close(),
     };
   },
 });
 
 export default hostOf({
   generateText,
+  streamText,
+  ToolLoopAgent,
   stopAfter: stepCountIs,
   tool,
   Model: MockLanguageModelV3,
-  messagesOf: ({ response }) => response.messages,
+  messagesOf: async ({ response }) => (await response).messages,
 });

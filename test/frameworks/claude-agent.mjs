@@ -4,18 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSdkMcpServer, query, tool } from '@anthropic-ai/claude-agent-sdk';
 import { z } from 'zod';
-import { withApproval } from '../../plugins/frameworks/claude-agent.ts';
+import { approvalHooks, withApproval } from '../../plugins/frameworks/claude-agent.ts';
 import { folder } from '../kit/folder.ts';
 
 /**
- * A server of the Messages API: one turn with these calls, then one with a text. `received` gets what the model reads as the
+ * A server of the Messages API: one turn with these calls, which a sub-agent makes if there is a `delegation`, then one with a
+ * text. `received` gets what the model reads as the
  * tools' results, which is followed by what hooks add.
  */
-async function serve(calls, received) {
+async function serve(calls, received, delegation) {
   const turn = (messages) => {
     const blocks = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
     const results = blocks.filter(({ type }) => type === 'tool_result');
-    if (results.length === 0) return calls.map(({ id, name, args }) => ({ type: 'tool_use', id, name, input: args }));
+    const isDelegating = delegation && !JSON.stringify(messages[0]).includes(delegation.args.prompt);
+    if (isDelegating && results.length > 0) return [{ type: 'text', text: 'Done.' }];
+    const requests = isDelegating ? [delegation] : calls;
+    if (results.length === 0)
+      return requests.map(({ id, name, args }) => ({ type: 'tool_use', id, name, input: args }));
     const added = blocks.slice(blocks.indexOf(results.at(-1)) + 1).map(({ text }) => text);
     for (const { tool_use_id, content } of results) received.push([tool_use_id, JSON.stringify([content, added])]);
     return [{ type: 'text', text: 'Done.' }];
@@ -49,14 +54,14 @@ async function serve(calls, received) {
 }
 
 /** Options that read no settings of the machine, and send nothing elsewhere. */
-async function optionsFor(calls, received, home) {
+async function optionsFor(calls, received, home, delegation) {
   return {
     cwd: tmpdir(),
     env: {
       PATH: process.env.PATH,
       HOME: home,
       CLAUDE_CONFIG_DIR: home,
-      ANTHROPIC_BASE_URL: await serve(calls, received),
+      ANTHROPIC_BASE_URL: await serve(calls, received, delegation),
       ANTHROPIC_API_KEY: 'none',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       // A killed test leaves it without its server.
@@ -84,6 +89,12 @@ async function* openPrompt(content) {
 
 const ofServer = (call) => ({ ...call, name: `mcp__shop__${call.name}` });
 
+const DELEGATION = {
+  id: 'd1',
+  name: 'Agent',
+  args: { description: 'Pays money back.', prompt: 'Pay it back.', subagent_type: 'payouts', run_in_background: false },
+};
+
 const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
 export const pageReceived = [];
 /** Options of the program of the docs, without an account. */
@@ -93,24 +104,49 @@ const result = (text) => ({ content: [{ type: 'text', text }] });
 
 export default {
   runCalls,
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed }) {
+  async open({
+    gate,
+    calls,
+    executionId,
+    wait,
+    onRequested,
+    refund,
+    lookup,
+    changedSchema,
+    renamed,
+    onPart,
+    subAgent,
+    mcpServer,
+  }) {
     const shape = { amount: changedSchema ? z.number().max(1000) : z.number(), note: z.string().default('none') };
     const name = renamed ? 'pay' : 'refund';
     const description = 'Pays money back.';
     const gated = tool(name, description, shape, async (args) => result(await refund(args)));
     const free = tool('lookup', 'Looks.', {}, async () => result(await lookup()));
-    const { tools, hooks } = withApproval(gate, [gated], { executionId, wait, onRequested });
+    const own = withApproval(gate, [gated], { executionId, wait, onRequested });
+    const hooks = mcpServer
+      ? approvalHooks(gate, { tools: { [`mcp__shop__${name}`]: {} }, executionId, onRequested })
+      : own.hooks;
+    const tools = mcpServer ? [free] : [...own.tools, free];
+    const sdkServer = createSdkMcpServer({ name: 'shop', alwaysLoad: true, tools });
+    const mcpServers = mcpServer ? { shop: { ...mcpServer, alwaysLoad: true }, own: sdkServer } : { shop: sdkServer };
+    const named = calls.map((call) =>
+      mcpServer && call.name === 'lookup' ? { ...call, name: 'mcp__own__lookup' } : ofServer(call),
+    );
     const received = [];
     const run = async (home, prompt, more) => {
       const options = {
-        ...(await optionsFor(calls.map(ofServer), received, home)),
-        mcpServers: { shop: createSdkMcpServer({ name: 'shop', alwaysLoad: true, tools: [...tools, free] }) },
-        allowedTools: [`mcp__shop__${name}`, 'mcp__shop__lookup'],
+        ...(await optionsFor(named, received, home, subAgent && DELEGATION)),
+        mcpServers,
+        allowedTools: [`mcp__shop__${name}`, 'mcp__shop__lookup', 'mcp__own__lookup', 'Agent'],
         hooks,
+        includePartialMessages: onPart !== undefined,
+        ...(subAgent && { tools: ['Agent'], agents: { payouts: { description, prompt: 'You pay.' } } }),
         ...more,
       };
       const results = [];
       for await (const message of query({ prompt, options })) {
+        onPart?.(message);
         if (message.type !== 'result') continue;
         results.push(message);
         // A session may resume before it has its server; the turn of the prompt has it.

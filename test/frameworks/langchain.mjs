@@ -2,6 +2,7 @@ import { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import { AIMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { Command, interrupt, MemorySaver } from '@langchain/langgraph';
+import { MultiServerMCPClient } from '@langchain/mcp-adapters';
 import { createAgent, createMiddleware } from 'langchain';
 import { z } from 'zod';
 import { approvalMiddleware } from '../../plugins/frameworks/langchain.ts';
@@ -56,7 +57,21 @@ export const model = new Scripted(PAGE_CALLS, pageReceived);
 
 export default {
   name: 'LangChain 1.5',
-  async open({ gate, calls, executionId, wait, onRequested, refund, lookup, changedSchema, renamed }) {
+  async open({
+    gate,
+    calls,
+    executionId,
+    wait,
+    onRequested,
+    refund,
+    lookup,
+    changedSchema,
+    renamed,
+    unheld,
+    onPart,
+    subAgent,
+    mcpServer,
+  }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
     const name = renamed ? 'pay' : 'refund';
     const schema = z.object({ amount, note: z.string().default('none') });
@@ -64,20 +79,42 @@ export default {
     const free = tool(lookup, { name: 'lookup', description: '', schema: z.object({}) });
     const received = [];
     const options = { tools: [name], onRequested, ...(wait === 'suspend' && { interrupt }) };
-    const agentWith = (checkpointer) =>
+    const client = mcpServer && new MultiServerMCPClient({ mcpServers: { shop: mcpServer } });
+    const providersTool = { type: 'refund_20260101', name };
+    const gatedTools = client ? await client.getTools() : [unheld ? providersTool : gated];
+    const payoutsWith = (checkpointer) =>
       createAgent({
         model: new Scripted(calls, received),
-        tools: [gated, free],
+        tools: [...gatedTools, free],
         middleware: [createMiddleware(approvalMiddleware(gate, options))],
         checkpointer,
       });
+    const prompt = { messages: [{ role: 'user', content: 'Refund it.' }] };
+    const supportWith = (checkpointer) => {
+      const payouts = payoutsWith();
+      const work = async (_input, config) => (await payouts.invoke(prompt, config)).messages.at(-1).text;
+      const delegate = tool(work, { name: 'delegate', description: '', schema: z.object({}) });
+      const model = new Scripted([{ id: 'd1', name: 'delegate', args: {} }], []);
+      return createAgent({ model, tools: [delegate], checkpointer });
+    };
     const run = async (saver, input, signal) => {
-      const result = await agentWith(saver).invoke(input, { configurable: { thread_id: executionId }, signal });
-      return { suspended: result.__interrupt__ !== undefined, state: saver.toText(), received };
+      const agent = subAgent ? supportWith(saver) : payoutsWith(saver);
+      const settings = { configurable: { thread_id: executionId }, signal };
+      if (!onPart) {
+        const result = await agent.invoke(input, settings);
+        return { suspended: result.__interrupt__ !== undefined, state: saver.toText(), received };
+      }
+      let suspended = false;
+      for await (const part of await agent.stream(input, { ...settings, streamMode: 'updates' })) {
+        onPart(part);
+        suspended ||= part.__interrupt__ !== undefined;
+      }
+      return { suspended, state: saver.toText(), received };
     };
     return {
-      start: (signal) => run(new Saver(), { messages: [{ role: 'user', content: 'Refund it.' }] }, signal),
+      start: (signal) => run(new Saver(), prompt, signal),
       resume: (state) => run(Saver.from(state), new Command({ resume: true })),
+      close: () => client?.close(),
     };
   },
 };

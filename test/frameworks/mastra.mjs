@@ -2,54 +2,15 @@ import { Agent } from '@mastra/core/agent';
 import { Mastra } from '@mastra/core/mastra';
 import { InMemoryStore } from '@mastra/core/storage';
 import { createTool } from '@mastra/core/tools';
+import { MCPClient } from '@mastra/mcp';
 import { MockLanguageModelV3 } from 'ai/test';
 import { z } from 'zod';
 import { withApproval } from '../../plugins/frameworks/mastra.ts';
+import { PAGE_CALLS, scripted } from './ai-sdk-model.mjs';
 
-const USAGE = {
-  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
-  outputTokens: { total: 1, text: 1, reasoning: 0 },
-};
-
-/** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
-const scripted = (calls, received) => {
-  const generate = (prompt) => {
-    const results = prompt.filter(({ role }) => role === 'tool').flatMap(({ content }) => content);
-    received.push(...results.map(({ toolCallId, output }) => [toolCallId, JSON.stringify(output)]));
-    const unified = results.length > 0 ? 'stop' : 'tool-calls';
-    const requests = calls.map(({ id, name, args }) => ({
-      type: 'tool-call',
-      toolCallId: id,
-      toolName: name,
-      input: JSON.stringify(args),
-    }));
-    const content = results.length > 0 ? [{ type: 'text', text: 'Done.' }] : requests;
-    return { content, finishReason: { unified, raw: unified }, usage: USAGE };
-  };
-  return new MockLanguageModelV3({
-    doGenerate: async ({ prompt }) => ({ ...generate(prompt), warnings: [] }),
-    async doStream({ prompt }) {
-      const { content, ...finish } = generate(prompt);
-      const parts = content.flatMap((part) =>
-        part.type === 'text'
-          ? [
-              { type: 'text-start', id: 't' },
-              { type: 'text-delta', id: 't', delta: part.text },
-              { type: 'text-end', id: 't' },
-            ]
-          : [part],
-      );
-      return {
-        stream: ReadableStream.from([{ type: 'stream-start', warnings: [] }, ...parts, { type: 'finish', ...finish }]),
-      };
-    },
-  });
-};
-
-const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
 export const pageReceived = [];
 /** The model of the program of the docs. */
-export const model = scripted(PAGE_CALLS, pageReceived);
+export const model = scripted(MockLanguageModelV3, PAGE_CALLS, pageReceived);
 
 /** A store that another process can continue from. */
 class Store extends InMemoryStore {
@@ -77,9 +38,13 @@ export default {
     renamed,
     unheld,
     timeoutMs,
+    onPart,
+    subAgent,
+    mcpServer,
   }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
-    const name = renamed ? 'pay' : 'refund';
+    const name = mcpServer ? 'shop_refund' : renamed ? 'pay' : 'refund';
+    const client = mcpServer && new MCPClient({ id: executionId, servers: { shop: mcpServer } });
     const gated = createTool({
       id: name,
       description: 'Pays money back.',
@@ -94,23 +59,33 @@ export default {
       executionId,
       wait,
       onRequested(request) {
-        requested.push(request.toolCallId);
+        // The run of a sub-agent is resumed by the call that it has in the run of its agent.
+        requested.push(subAgent ? 'd1' : request.toolCallId);
         return onRequested?.(request);
       },
     };
-    const tools = { ...withApproval(gate, { [name]: gated }, options), lookup: free };
+    const gatedTools = client ? await client.listTools() : { [name]: gated };
+    const tools = { ...withApproval(gate, gatedTools, options), lookup: free };
+    const named = calls.map((call) => (call.name === 'refund' && client ? { ...call, name } : call));
     const agentOf = (storage) => {
-      const agent = new Agent({
-        id: 'payouts',
-        name: 'payouts',
-        instructions: '',
-        model: scripted(calls, received),
-        tools,
-      });
+      const model = scripted(MockLanguageModelV3, named, received);
+      const settings = { id: 'payouts', name: 'payouts', description: 'Pays money back.', instructions: '' };
+      const payouts = new Agent({ ...settings, model, tools });
+      const delegation = [{ id: 'd1', name: 'agent-payouts', args: { prompt: 'Refund it.' } }];
+      const agent = subAgent
+        ? new Agent({
+            ...settings,
+            id: 'support',
+            name: 'support',
+            model: scripted(MockLanguageModelV3, delegation, []),
+            agents: { payouts },
+          })
+        : payouts;
       return new Mastra({ agents: { agent }, storage, logger: false }).getAgent('agent');
     };
     const ended = async (store, stream) => {
-      await stream.consumeStream();
+      if (onPart) for await (const part of stream.fullStream) onPart(part);
+      else await stream.consumeStream();
       const state = { runId: stream.runId, toolCallIds: requested, runs: [...store.runs] };
       return { suspended: (await stream.finishReason) === 'suspended', state: JSON.stringify(state), received };
     };
@@ -124,10 +99,11 @@ export default {
         const store = Store.from(runs);
         const agent = agentOf(store);
         let result;
-        for (const toolCallId of toolCallIds)
+        for (const toolCallId of new Set(toolCallIds))
           result = await ended(store, await agent.resumeStream({}, { runId, toolCallId }));
         return result;
       },
+      close: () => client?.disconnect(),
     };
   },
 };

@@ -14,6 +14,7 @@ export interface Ended {
 export interface FrameworkRun {
   start(signal?: AbortSignal): Promise<Ended>;
   resume(state: string): Promise<Ended>;
+  close?(): unknown;
 }
 
 export interface Host {
