@@ -65,15 +65,8 @@ export function withApproval<const T extends readonly object[]>(
     },
   }));
   const deferred = new Map<string, { readonly turn: string | undefined; readonly toolCallId: string }>();
-  const defer: Hook = async ({
-    agent_id,
-    session_id,
-    prompt_id: turn,
-    mcp_server,
-    tool_name,
-    tool_input,
-    tool_use_id,
-  }) => {
+  const defer: Hook = async (input) => {
+    const { session_id, prompt_id: turn, agent_id, mcp_server, tool_name, tool_input, tool_use_id } = input;
     // A deferred call would end the sub-agent, and nothing resumes it: its handler waits.
     if (agent_id !== undefined) return {};
     const named = gated.find(({ tool }) => tool_name === `mcp__${mcp_server?.name}__${tool.name}`);
