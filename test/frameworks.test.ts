@@ -303,6 +303,7 @@ const CASES: Case[] = [
         const early = run.resume(first.state);
         const suspendsAgain = ['langchain', 'mastra', 'claude-agent'].includes(host);
         if (suspendsAgain) assert.equal((await early).suspended, true);
+        else await Promise.race([early, waitUntil(() => requests.length > 1, 'the resumed call does not wait')]);
         assert.deepEqual(ran, []);
         await approve(svc, requests[0]?.requestId);
         const result = suspendsAgain ? await run.resume(first.state) : await early;
