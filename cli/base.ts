@@ -26,7 +26,7 @@ export interface CommandResult {
 const DATABASE_COMMAND =
   /\bsvc db (?:migrate|schema)(?: (?:status|rollback|create|lint|resolve|export|baseline|generate|pull|check|diff))?\b/g;
 const APPROVALS_COMMAND =
-  /\bsvc (?:approvals (?:list|show|approve|reject|prune|secret)|people (?:token|delegation) (?:list|revoke))\b/g;
+  /\bsvc (?:approvals (?:list|show|approve|reject|prune|secret|standing (?:list|revoke))|people (?:token|delegation) (?:list|revoke))\b/g;
 
 /** The text after a command without arguments: flags, then the end or an explanation. */
 const ONLY_FLAGS = /^(?: --[a-z-]+)*(?= {2,}|$)/;

@@ -54,24 +54,32 @@ export function jsonDigest(value: unknown): string {
 
 /** Returns undefined if any part is not JSON. Does not track the path, which keeps the common case fast. */
 function serialize(value: unknown): string | undefined {
+  if (typeof value === 'string') return quote(value);
   if (isScalar(value)) return JSON.stringify(value);
-  const parts: string[] = [];
+  let content = '';
   if (Array.isArray(value)) {
     for (const item of value) {
       const text = serialize(item);
       if (text === undefined) return undefined;
-      parts.push(text);
+      content += content === '' ? text : `,${text}`;
     }
-    return `[${parts.join(',')}]`;
+    return `[${content}]`;
   }
   if (!isPlainObject(value)) return undefined;
-  for (const key of sortedKeys(value)) {
-    const text = serialize(value[key]);
+  for (const key of Object.keys(value).sort()) {
+    const member = value[key];
+    if (member === undefined) continue;
+    const text = serialize(member);
     if (text === undefined) return undefined;
-    parts.push(`${JSON.stringify(key)}:${text}`);
+    content += `${content === '' ? '' : ','}${quote(key)}:${text}`;
   }
-  return `{${parts.join(',')}}`;
+  return `{${content}}`;
 }
+
+/** Printable ASCII without a quote or a backslash: most texts, for which this is faster than JSON.stringify. */
+const UNESCAPED = /^[ !#-[\]-~]*$/;
+
+const quote = (text: string): string => (UNESCAPED.test(text) ? `"${text}"` : JSON.stringify(text));
 
 function throwNotJson(value: unknown, path: string): never {
   if (Array.isArray(value)) {
@@ -79,8 +87,8 @@ function throwNotJson(value: unknown, path: string): never {
       if (serialize(item) === undefined) throwNotJson(item, `${path}[${index}]`);
   }
   if (isPlainObject(value)) {
-    for (const key of sortedKeys(value))
-      if (serialize(value[key]) === undefined) throwNotJson(value[key], `${path}.${key}`);
+    for (const key of Object.keys(value).sort())
+      if (value[key] !== undefined && serialize(value[key]) === undefined) throwNotJson(value[key], `${path}.${key}`);
   }
   throw new SvcError('value_invalid', `The value at ${path} cannot be written as JSON without loss.`, {
     why: `It is ${typeof value === 'object' ? `an instance of ${value?.constructor.name}` : `${String(value)} (${typeof value})`}.`,
@@ -91,12 +99,6 @@ function throwNotJson(value: unknown, path: string): never {
 function isScalar(value: unknown): value is string | number | boolean | null {
   if (typeof value === 'number') return Number.isFinite(value);
   return value === null || typeof value === 'string' || typeof value === 'boolean';
-}
-
-function sortedKeys(value: Readonly<Record<string, unknown>>): string[] {
-  return Object.keys(value)
-    .filter((key) => value[key] !== undefined)
-    .sort();
 }
 
 export function isPlainObject(value: unknown): value is Record<string, unknown> {

@@ -144,6 +144,55 @@ test(
 );
 
 test(
+  'svc approvals allow on a server: later calls run, until the rule for them is revoked',
+  () =>
+    withServer(
+      async ({ server, here, tokenOf, refund, gate, svc }) => {
+        const [ann, hal] = [await tokenOf('ann', 'finance'), await tokenOf('hal', 'heads')];
+        const as = (token: string, ...args: string[]) =>
+          here(['approvals', ...args, '--server', server], { env: { SVC_TOKEN: token } });
+        const { request, outcome } = await refund();
+        const { requestId } = request;
+        const reviewToken = (await svc.approvals.get(requestId)).reviewToken ?? '';
+        assertExit(await as(ann, 'approve', requestId, '--yes', '--review-token', reviewToken));
+        await outcome;
+        const until = new Date(Date.now() + 172_800_000).toISOString().slice(0, 10);
+        const allow = ['allow', requestId, '--uses', '2', '--until', until, '--at-most', 'amount=7'];
+        const refused = await as(ann, ...allow);
+        assert.match(refused.stderr, /decision_refused/);
+        assert.match(
+          (await as(hal, ...allow, '--at-most', 'amount=70000')).stderr,
+          /atMost\.amount is not a number from 0 to 20.*value_invalid/,
+        );
+        const made = assertExit(await as(hal, ...allow));
+        assert.match(made.stdout, / payouts → refund {2}.*amount≤7.* by hal {2}used 0 of 2 {2}until /);
+        const [, id = ''] = /svc approvals standing revoke --server \S+ (\S+) {4}ends it/.exec(made.stderr) ?? [];
+        const parameters = { orderId: '1234', amount: 5 };
+        assert.equal((await gate.run({ tool: 'refund', parameters })).status, 'completed');
+        assert.match(assertExit(await as(ann, 'standing', 'list')).stdout, new RegExp(`^${id} .* used 1 of 2 `));
+        const unknown = await as(hal, 'standing', 'revoke', 'std_1');
+        assert.match(unknown.stderr, /standing_unknown.*svc approvals standing list --server \S+ {4}lists/s);
+        assert.match((await as(ann, 'standing', 'revoke', id)).stderr, /decision_refused/);
+        assert.match(
+          assertExit(await as(hal, 'standing', 'revoke', id)).stdout,
+          /is revoked. It was used 1 of 2 times/,
+        );
+        const agent = await here(['approvals', ...allow, '--server', server], {
+          env: { SVC_TOKEN: hal, CLAUDECODE: '1' },
+        });
+        assert.match(agent.stderr, /agent_may_not_decide/);
+        assert.equal(json(assertExit(await as(hal, 'standing', 'list', '--json'))).standingRules.length, 1);
+      },
+      {
+        roles: { deciders: ['group:finance', 'group:heads'], heads: ['group:heads'] },
+        rules: [{ approve: [{ role: 'deciders' }], standing: 'heads' }],
+        server: { role: 'deciders' },
+      },
+    ),
+  LONG,
+);
+
+test(
   'on a terminal: the token is not shown, a request is chosen, shown whole with its sensitive parameters, and approved',
   () =>
     withServer(async ({ server, root, env, tokenOf, refund, svc }) => {

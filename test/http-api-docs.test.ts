@@ -18,11 +18,12 @@ import { withGate } from './suites/gate-client.ts';
 
 const PAGE = 'docs/reference/http-api.md';
 const run = promisify(execFile);
+const RULE = { approve: [{ role: 'deciders' }], standing: 'deciders' };
 
 test(
   'every curl of the page works',
   () =>
-    withGate({ approvals: SERVER }, async ({ svc, refund, refunds }) => {
+    withGate({ approvals: { ...SERVER, rules: [RULE] } }, async ({ svc, refund, refunds }) => {
       const stopping = new AbortController();
       const handler = svc.approvals.handler({ stopping: stopping.signal });
       const server = await startServer({ host: '127.0.0.1', port: 0, handler, isReady: async () => true });

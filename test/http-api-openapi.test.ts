@@ -83,6 +83,10 @@ test('every operation answers as it is described', () =>
       const { delegationId } = await ask('POST', '/delegations', { body: { to: 'bo', until } });
       await ask('POST', `/delegations/${delegationId}/revoke`, { body: {} });
       await ask('GET', '/delegations');
+      const standing = { requestId: over, uses: 1, until };
+      const { standingId } = await ask('POST', '/standing-rules', { body: standing, token: bo });
+      await ask('POST', `/standing-rules/${standingId}/revoke`, { body: {}, token: bo });
+      await ask('GET', '/standing-rules');
       await ask('GET', `/executions/${request.executionId}`);
       await ask('GET', '/approvals?status=approved&newestFirst=true&limit=1');
       const agent = svc.agents.define(

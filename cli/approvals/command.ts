@@ -72,6 +72,23 @@ export abstract class RequestsCommand extends ServedCommand {
   }
 }
 
+/** A command on standing rules. */
+export abstract class StandingCommand extends ServedCommand {
+  /** Without a runtime: on a server. */
+  abstract workOn(
+    approvals: Pick<Approvals, 'allow' | 'standingRules' | 'revokeStandingRule'>,
+    runtime?: Runtime,
+  ): Promise<CommandResult | undefined>;
+
+  work(approvals: Approvals, runtime: Runtime): Promise<CommandResult | undefined> {
+    return this.workOn(approvals, runtime);
+  }
+
+  workOnServer({ approvals }: ServerSource): Promise<CommandResult | undefined> {
+    return this.workOn(approvals);
+  }
+}
+
 /** A command on delegations: all of a store, or on a server those of one person. */
 export abstract class DelegationsCommand extends ServedCommand {
   /** Without a runtime: on a server. */

@@ -4,6 +4,7 @@ import type { Delegation } from '../../core/approval/delegations.ts';
 import type { ApprovalPage } from '../../core/approval/list-approvals.ts';
 import type { Principal } from '../../core/approval/principal.ts';
 import { APPROVAL_STATUSES, type ApprovalRecord, isRequestId } from '../../core/approval/request.ts';
+import type { StandingRule } from '../../core/approval/standing-rules.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { addressProblem } from '../../core/url.ts';
 import type { OidcLogin } from '../people/oidc-login.ts';
@@ -26,7 +27,7 @@ export interface ServerIdentity {
 type Fields = Readonly<Record<string, unknown>>;
 
 const MACHINE_TEXTS = new Set(
-  'requestId status cause run timestamp timeout decidedAt delegationId createdAt until revokedAt validUntil unattendedSince expiresAt standing digest reviewToken toolDigest type at prev was state'.split(
+  'requestId status cause run timestamp timeout decidedAt delegationId standingId createdAt until revokedAt validUntil unattendedSince expiresAt standing digest reviewToken toolDigest type at prev was state'.split(
     ' ',
   ),
 );
@@ -78,6 +79,25 @@ export function isDelegation(answer: Fields): answer is Fields & Delegation {
 
 export function isDelegations(answer: Fields): answer is Fields & { readonly delegations: readonly Delegation[] } {
   return isList(answer.delegations, (one) => isPlainObject(one) && isDelegation(one));
+}
+
+export function isStandingRule(answer: Fields): answer is Fields & StandingRule {
+  const { standingId, requestId, agentTag, tool, by, parameters, atMost, uses, used } = answer;
+  const { createdAt, until, revokedAt = until } = answer;
+  return (
+    [standingId, requestId, agentTag, tool, by].every(isText) &&
+    isPlainObject(parameters) &&
+    isPlainObject(atMost) &&
+    [uses, used, ...Object.values(atMost)].every((one) => typeof one === 'number') &&
+    [createdAt, until, revokedAt].every(isMoment) &&
+    isPlain(answer)
+  );
+}
+
+export function isStandingRules(
+  answer: Fields,
+): answer is Fields & { readonly standingRules: readonly StandingRule[] } {
+  return isList(answer.standingRules, (one) => isPlainObject(one) && isStandingRule(one));
 }
 
 function isRecord(value: unknown): value is ApprovalRecord {

@@ -9,6 +9,7 @@ import {
 import type { Delegation, NewDelegation } from '../../core/approval/delegations.ts';
 import type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals.ts';
 import { isRequestId } from '../../core/approval/request.ts';
+import type { NewStandingRule, StandingRule } from '../../core/approval/standing-rules.ts';
 import { displayText } from '../../core/display/text.ts';
 import { codes, type ErrorCode, errorMessage, isSvcError, SvcError } from '../../core/errors.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
@@ -24,6 +25,8 @@ import {
   isLogin,
   isPage,
   isResult,
+  isStandingRule,
+  isStandingRules,
   type ServerIdentity,
 } from './server-answers.ts';
 
@@ -142,6 +145,22 @@ export class ServerClient {
     return this.#send(path, {}, isDelegation, 'The delegation may have ended.', [next]);
   }
 
+  allow({ until, ...rule }: NewStandingRule): Promise<StandingRule> {
+    const next = 'svc approvals standing list    shows whether it was';
+    const body = { ...rule, until: until.toISOString() };
+    return this.#send('/standing-rules', body, isStandingRule, 'The standing rule may have been stored.', [next]);
+  }
+
+  async *standingRules(): AsyncGenerator<StandingRule> {
+    yield* (await this.#read('/standing-rules', isStandingRules)).standingRules;
+  }
+
+  revokeStandingRule(standingId: string): Promise<StandingRule> {
+    const path = `/standing-rules/${encodeURIComponent(standingId)}/revoke`;
+    const next = 'svc approvals standing list    shows whether it was';
+    return this.#send(path, {}, isStandingRule, 'The standing rule may have ended.', [next]);
+  }
+
   #read<T extends Answer>(path: string, isExpected: (answer: Answer) => answer is T): Promise<T> {
     return this.#exchange(path, { method: 'GET' }, isExpected, { state: UNCHANGED });
   }
@@ -209,6 +228,8 @@ export class ServerClient {
     }
     if (code === 'delegation_unknown')
       return refusal.with({ next: ['svc people delegation list    lists the delegations'] });
+    if (code === 'standing_unknown')
+      return refusal.with({ next: ['svc approvals standing list    lists the standing rules'] });
     return code === 'value_invalid' || isDecisionRefusal(refusal) ? refusal : undefined;
   }
 }

@@ -9,9 +9,10 @@ import { effectiveParameters } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
 import { deciderOf, type SignalOptions, unknownRequest } from './decide.ts';
 import { whyRefused } from './policy.ts';
-import { isVerified } from './principal.ts';
+import { isVerified, type Principal } from './principal.ts';
 import { hasSensitiveParameters } from './public-view.ts';
 import { revokeRow } from './revoke-row.ts';
+import { isSamePerson } from './rule.ts';
 import type { ApprovalRow, StandingRow } from './schema.ts';
 import type { ApprovalService } from './service.ts';
 import { withDecision } from './state.ts';
@@ -169,14 +170,34 @@ export async function* listStandingRules({ standingRules }: ApprovalService): As
   }
 }
 
-/** Ends a standing rule. Revoking it again changes nothing. Throws `standing_unknown`. */
-export async function revokeStandingRule(service: ApprovalService, standingId: string): Promise<StandingRule> {
+/**
+ * Ends a standing rule. Revoking it again changes nothing. `by`, if given, has made it, or may make it. Throws
+ * `standing_unknown` and `decision_refused`.
+ */
+export async function revokeStandingRule(
+  service: ApprovalService,
+  standingId: string,
+  by?: Principal,
+): Promise<StandingRule> {
   const { standingRules, clock } = service;
-  const revoked = STANDING_ID.test(standingId) ? await revokeRow(standingRules, clock, standingId) : undefined;
+  const found = STANDING_ID.test(standingId) ? await standingRules.get(standingId) : undefined;
+  if (found && by) await assertMayRevoke(service, found.record, by);
+  const revoked = found && (await revokeRow(standingRules, clock, standingId));
   if (revoked) return toStandingRule(revoked);
   throw new SvcError('standing_unknown', 'No standing rule has this id.', {
     state: 'Nothing was revoked.',
     next: ['svc approvals standing list    lists the standing rules'],
+  });
+}
+
+async function assertMayRevoke(service: ApprovalService, { body }: StandingRow, by: Principal): Promise<void> {
+  if (isSamePerson(body.principal.id, by.id)) return;
+  const row = (await service.read(body.requestId))?.record;
+  const why = row ? whyNoStandingRule(row, by) : 'Its request was removed: only the person who made it may revoke it.';
+  if (why === undefined) return;
+  throw new SvcError('decision_refused', 'The standing rule was not revoked.', {
+    why,
+    state: 'It approves such calls, as before.',
   });
 }
 

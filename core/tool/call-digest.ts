@@ -37,10 +37,19 @@ export function callDigest(call: BoundCall): string {
 
 /** What the digest covers, and nothing else. */
 export function boundCall(call: BoundCall): BoundCall {
-  const { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters } = call;
-  const { sensitive, salt, reason, modelText } = call;
-  const named = { requestId, executionId, agentTag, tool, toolDigest, toolCallId, parameters };
-  return { ...named, sensitive, salt, reason, modelText };
+  return {
+    requestId: call.requestId,
+    executionId: call.executionId,
+    agentTag: call.agentTag,
+    tool: call.tool,
+    toolDigest: call.toolDigest,
+    toolCallId: call.toolCallId,
+    parameters: call.parameters,
+    sensitive: call.sensitive,
+    salt: call.salt,
+    reason: call.reason,
+    modelText: call.modelText,
+  };
 }
 
 const SHORT_LENGTH = 8;

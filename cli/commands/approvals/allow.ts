@@ -3,13 +3,13 @@ import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { assertNoAgentDecides } from '../../agent.ts';
-import { ApprovalsCommand } from '../../approvals/command.ts';
+import { StandingCommand } from '../../approvals/command.ts';
 import { requiredToken } from '../../approvals/decide.ts';
 import { standingLine } from '../../approvals/standing-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseCount, parseDate } from '../../flag-values.ts';
 
-export default class ApprovalsAllow extends ApprovalsCommand {
+export default class ApprovalsAllow extends StandingCommand {
   static override paths = [['approvals', 'allow']];
   static override usage = Command.Usage({
     description: 'Lets later calls like an approved one run without a decision.',
@@ -21,6 +21,10 @@ export default class ApprovalsAllow extends ApprovalsCommand {
       [
         'Twenty calls until Christmas, of at most that amount',
         'svc approvals allow apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --uses 20 --until 2026-12-24 --at-most amount=50',
+      ],
+      [
+        'Without the configuration',
+        'svc approvals allow apr_0192f0c1-7b1e-7cc0-8f3e-3a1f0d9b2c11 --uses 20 --until 2026-12-24 --server https://approvals.acme.example',
       ],
     ],
   });
@@ -35,15 +39,15 @@ export default class ApprovalsAllow extends ApprovalsCommand {
     description: 'A parameter that may also be lower, and its highest value: amount=50. Repeatable.',
   });
 
-  async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
+  async workOn(approvals: Pick<Approvals, 'allow'>, runtime?: Runtime): Promise<CommandResult> {
     assertNoAgentDecides(runtime);
     const uses = parseCount('--uses', this.uses) ?? Number.NaN;
     const until = parseDate('--until', this.until) ?? new Date(Number.NaN);
     const atMost = Object.fromEntries(this.atMost.map(limitOf));
-    const token = requiredToken('A standing rule', 'Later calls need a decision, as before.');
+    const token = runtime && requiredToken('A standing rule', 'Later calls need a decision, as before.');
     const created = await approvals.allow({ requestId: this.requestId, uses, until, atMost }, { token });
     this.print(standingLine(created, Date.now()));
-    this.note(`svc approvals standing revoke ${created.standingId}    ends it`);
+    this.note(this.complete(`svc approvals standing revoke ${created.standingId}    ends it`));
     return { data: { ...created } };
   }
 }

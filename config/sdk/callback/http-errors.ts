@@ -81,6 +81,14 @@ export function refuseQuery(error: unknown): never {
   throw isSvcError(error) && error.code === 'value_invalid' ? invalidQuery(describeError(error)) : error;
 }
 
+/** Throws what a delegation or a standing rule was refused with: an `HttpError` for its values and for an unknown id. */
+export function refuseInput(error: unknown): never {
+  if (!isSvcError(error) || (error.code !== 'delegation_unknown' && error.code !== 'standing_unknown'))
+    return refuseQuery(error);
+  const unknown: HttpError = { status: 404, error: error.code, message: error.message };
+  throw unknown;
+}
+
 export function isHttpError(thrown: unknown): thrown is HttpError {
   return typeof thrown === 'object' && thrown !== null && !(thrown instanceof Error) && 'status' in thrown;
 }

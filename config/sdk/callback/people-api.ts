@@ -14,6 +14,7 @@ import { delegate, endDelegation, ownDelegations } from './api/delegations.ts';
 import type { EventStreams } from './api/event-streams.ts';
 import { openApi } from './api/openapi.ts';
 import { listQuery } from './api/query.ts';
+import { allow, allStandingRules, endStandingRule } from './api/standing-rules.ts';
 import { assertEmpty, assertJson, readDecisionBody, reviewedDecision, signalFor } from './decision-body.ts';
 import { NOT_FOUND, notAllowed, refuseQuery, UNAUTHORIZED, UNKNOWN_EXECUTION } from './http-errors.ts';
 import { type HttpError, jsonResponse } from './response.ts';
@@ -24,13 +25,15 @@ import { type HttpError, jsonResponse } from './response.ts';
  */
 
 const PATH =
-  /\/api\/v1\/(?:(?<own>login|openapi\.json|me|count|events|delegations)|(?<executions>executions)\/(?<executionId>[^/]+)|delegations\/(?<delegationId>[^/]+)\/(?<revoke>revoke)|approvals(?:\/(?<requestId>[^/]+)(?:\/(?<action>audit|reveal|decision))?)?)\/?$/;
+  /\/api\/v1\/(?:(?<own>login|openapi\.json|me|count|events|delegations|standing-rules)|(?<executions>executions)\/(?<executionId>[^/]+)|(?<owned>delegations|standing-rules)\/(?<ownedId>[^/]+)\/revoke|approvals(?:\/(?<requestId>[^/]+)(?:\/(?<action>audit|reveal|decision))?)?)\/?$/;
 
 const METHODS: Readonly<Record<string, readonly ('GET' | 'POST')[]>> = {
   reveal: ['POST'],
   decision: ['POST'],
-  revoke: ['POST'],
   delegations: ['GET', 'POST'],
+  'standing-rules': ['GET', 'POST'],
+  'delegations/revoke': ['POST'],
+  'standing-rules/revoke': ['POST'],
 };
 
 /** Where a decision or a reading comes from, for the record. */
@@ -56,7 +59,7 @@ interface ServedStore extends Pick<PeopleApi, 'login'> {
 interface Call extends Caller {
   readonly request: Request;
   readonly token: string;
-  /** Of a request, an execution or a delegation; empty without one. */
+  /** Of a request, an execution, a delegation or a standing rule; empty without one. */
   readonly id: string;
   readonly query: URLSearchParams;
 }
@@ -92,8 +95,8 @@ export function peopleApi(store: ServedStore): (request: Request) => Promise<Res
   const answers = answersOf(store);
   return async (request) => {
     const url = new URL(request.url);
-    const { own, executions, executionId, delegationId, revoke, requestId, action } =
-      PATH.exec(url.pathname)?.groups ?? {};
+    const { own, executions, executionId, owned, ownedId, requestId, action } = PATH.exec(url.pathname)?.groups ?? {};
+    const revoke = owned && `${owned}/revoke`;
     const name = own ?? executions ?? revoke ?? action ?? (requestId === undefined ? 'list' : 'show');
     const methods = METHODS[name] ?? ['GET'];
     if (!methods.some((one) => one === request.method)) throw notAllowed(...methods);
@@ -105,7 +108,7 @@ export function peopleApi(store: ServedStore): (request: Request) => Promise<Res
     if (request.method === 'POST') assertJson(request);
     const caller = await callers.authenticate(token, request);
     if (requestId !== undefined && !isRequestId(requestId)) throw NOT_FOUND;
-    const id = requestId ?? delegationId ?? idOfExecution(executionId);
+    const id = requestId ?? ownedId ?? idOfExecution(executionId);
     const answer = answers[name];
     if (!answer) throw NOT_FOUND;
     return answer({ ...caller, request, token, id, query: url.searchParams });
@@ -145,9 +148,18 @@ function answersOf({ approvals, product, env, callers, streams }: ServedStore): 
         return jsonResponse(200, { delegations: await ownDelegations(approvals, principal) });
       return jsonResponse(200, await delegate(approvals, token, await readDecisionBody(request)));
     },
-    async revoke({ id, request, principal }) {
+    async 'delegations/revoke'({ id, request, principal }) {
       assertEmpty(await readDecisionBody(request));
       return jsonResponse(200, await endDelegation(approvals, id, principal));
+    },
+    async 'standing-rules'({ request, token, query }) {
+      listQuery(query, []);
+      if (request.method === 'GET') return jsonResponse(200, { standingRules: await allStandingRules(approvals) });
+      return jsonResponse(200, await allow(approvals, token, await readDecisionBody(request)));
+    },
+    async 'standing-rules/revoke'({ id, request, principal }) {
+      assertEmpty(await readDecisionBody(request));
+      return jsonResponse(200, await endStandingRule(approvals, id, principal));
     },
     async show({ id }) {
       return jsonResponse(200, { request: await approvalDetails(approvals, id) });

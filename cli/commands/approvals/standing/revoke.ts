@@ -1,19 +1,20 @@
 import { Command, Option } from 'clipanion';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
-import { ApprovalsCommand } from '../../../approvals/command.ts';
+import { StandingCommand } from '../../../approvals/command.ts';
 import type { CommandResult } from '../../../base.ts';
 
-export default class ApprovalsStandingRevoke extends ApprovalsCommand {
+export default class ApprovalsStandingRevoke extends StandingCommand {
   static override paths = [['approvals', 'standing', 'revoke']];
   static override usage = Command.Usage({
     description: 'Ends a standing rule: from then on, such calls need a decision.',
-    details: 'Calls that it has approved are unchanged.',
+    details:
+      'Calls that it has approved are unchanged. With `--server`, only one that you have made, or that you may make.',
     examples: [['It is not needed any more', 'svc approvals standing revoke std_019aa1b2-0000-7000-8000-000000000000']],
   });
 
   standingId = Option.String();
 
-  async work(approvals: Approvals): Promise<CommandResult> {
+  async workOn(approvals: Pick<Approvals, 'revokeStandingRule'>): Promise<CommandResult> {
     const revoked = await approvals.revokeStandingRule(this.standingId);
     this.print(
       `The standing rule ${revoked.standingId} is revoked. It was used ${revoked.used} of ${revoked.uses} times.`,

@@ -4,10 +4,8 @@ import { isPersonToken } from '../../../../core/approval/person-tokens.ts';
 import type { Principal } from '../../../../core/approval/principal.ts';
 import { isSamePerson } from '../../../../core/approval/rule.ts';
 import type { ApprovalService } from '../../../../core/approval/service.ts';
-import { describeError, isSvcError } from '../../../../core/errors.ts';
 import { problemText, type Shape, shapeProblems } from '../../../../core/validate-shape.ts';
-import { invalidQuery } from '../http-errors.ts';
-import type { HttpError } from '../response.ts';
+import { invalidQuery, refuseInput } from '../http-errors.ts';
 import { parseMoment } from './query.ts';
 
 // Who decides in whose place, for the person who delegates: nobody sees or ends what others have made.
@@ -33,7 +31,7 @@ export async function delegate({ delegations }: ApprovalService, token: string, 
   const { to, until } = input as { readonly to: string; readonly until: string };
   const end = parseMoment(until);
   if (!end) throw invalidQuery('until is not a date and time in ISO 8601.');
-  return delegations.create({ token, to, until: end }).catch(toHttp);
+  return delegations.create({ token, to, until: end }).catch(refuseInput);
 }
 
 /** Throws an `HttpError`. */
@@ -42,12 +40,5 @@ export function endDelegation(
   delegationId: string,
   by: Principal,
 ): Promise<Delegation> {
-  return delegations.revoke(delegationId, by).catch(toHttp);
-}
-
-function toHttp(error: unknown): never {
-  if (isSvcError(error) && error.code === 'value_invalid') throw invalidQuery(describeError(error));
-  if (!isSvcError(error) || error.code !== 'delegation_unknown') throw error;
-  const unknown: HttpError = { status: 404, error: error.code, message: error.message };
-  throw unknown;
+  return delegations.revoke(delegationId, by).catch(refuseInput);
 }

@@ -21,7 +21,7 @@ const ERRORS = {
   400: 'The query, the body or a header is not valid.',
   401: 'The token is missing or not valid.',
   403: 'The person may not do this.',
-  404: 'There is no such request, execution or delegation.',
+  404: 'There is no such request, execution, delegation or standing rule.',
   405: 'The method is another one: see `Allow`.',
   408: 'The body takes too long.',
   409: 'The request was decided differently.',
@@ -53,6 +53,7 @@ const limit = parameter('limit', { type: 'integer', minimum: 1, maximum: 1000, d
 const cursor = parameter('cursor', text, 'the `cursor` of the page before it');
 const requestId = parameter('requestId', text, 'the id of a request', 'path');
 const delegationId = parameter('delegationId', text, 'the id of a delegation', 'path');
+const standingId = parameter('standingId', text, 'the id of a standing rule', 'path');
 const executionId = parameter('executionId', text, 'the id of an execution', 'path');
 
 interface Operation {
@@ -225,6 +226,39 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       parameters: [delegationId],
       body: object({}),
       answers: { 200: ['The delegation.', jsonOf(ref('Delegation'))] },
+      errors: SENDING,
+    },
+  },
+  '/standing-rules': {
+    get: {
+      id: 'listStandingRules',
+      summary: 'The standing rules, with how often each was used. Includes those that have ended.',
+      answers: { 200: ['All of them.', jsonOf(object({ standingRules: list(ref('StandingRule')) }))] },
+      errors: [400, ...ALWAYS],
+    },
+    post: {
+      id: 'allow',
+      summary: 'Lets later calls like an approved one run. Needs the role in `standing` of the rule of the request.',
+      body: object(
+        { requestId: about(text, 'of a request that was approved'), uses: count, until: moment },
+        {
+          atMost: about(
+            { type: 'object', additionalProperties: { type: 'number' } },
+            'parameters that may also be lower, and their highest value',
+          ),
+        },
+      ),
+      answers: { 200: ['The standing rule.', jsonOf(ref('StandingRule'))] },
+      errors: SENDING,
+    },
+  },
+  '/standing-rules/{standingId}/revoke': {
+    post: {
+      id: 'revokeStandingRule',
+      summary: 'Ends a standing rule that you have made, or that you may make.',
+      parameters: [standingId],
+      body: object({}),
+      answers: { 200: ['The standing rule.', jsonOf(ref('StandingRule'))] },
       errors: SENDING,
     },
   },

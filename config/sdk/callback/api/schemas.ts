@@ -111,6 +111,25 @@ export const delegation = open(
   { delegationId: text, from: text, groups: texts, to: text, createdAt: moment, until: moment },
   { revokedAt: moment },
 );
+export const standingRule = open(
+  {
+    standingId: text,
+    requestId: about(text, 'of the request that was approved'),
+    agentTag: text,
+    tool: text,
+    parameters: values,
+    atMost: about(
+      { type: 'object', additionalProperties: { type: 'number' } },
+      'parameters that may also be lower, and their highest value',
+    ),
+    by: about(text, 'who made it'),
+    uses: count,
+    used: count,
+    createdAt: moment,
+    until: moment,
+  },
+  { revokedAt: moment },
+);
 export const outcomeOfCall = open({ status: outcome, result: json });
 export const delivery = open({ at: moment, channel: text, delivered: flag }, { error: text });
 
