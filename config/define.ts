@@ -38,6 +38,11 @@ export interface DatabaseConfig {
   readonly url: string | undefined | { readonly [env: string]: string | undefined };
   /** PostgreSQL: the schema that contains the tables. */
   readonly schema?: string;
+  /**
+   * Keeps what migrations drop for this long, such as `30d`, so that a rollback brings it back; `--keep` says it for one
+   * run. Also what `db.schema` and engines drop. @experimental
+   */
+  readonly keep?: string;
   /** Passed to the dialect unchanged. */
   readonly options?: { readonly [option: string]: unknown };
 }

@@ -510,6 +510,7 @@ const SCHEMAS: readonly [what: string, text: string | object, code: string, mess
     /nowhere/,
   ],
   ['a table name of 64 bytes', { ['x'.repeat(64)]: { id } }, 'name_invalid', /64 bytes/],
+  ['a field name of what is kept', { t: { id, _svc_kept_mine: 'text' } }, 'name_invalid', /_svc_kept_ are reserved/],
   ['a field name of 64 bytes', { t: { id, ['😀'.repeat(16)]: 'text' } }, 'name_invalid', /64 bytes/],
   ['an empty name', { t: { id, '': 'text' } }, 'name_invalid', /empty/],
 ];

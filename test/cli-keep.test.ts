@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { svc as svcCommand } from './kit/cli.ts';
+import { startCli, svc as svcCommand } from './kit/cli.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
 import { assertDocumentedOutput } from './kit/json-output.ts';
 import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
@@ -12,6 +12,7 @@ import { find } from './servers/find.ts';
 // The command line of `--keep`, on PostgreSQL.
 
 const missing = await unavailable();
+const callbackKey = Buffer.alloc(32, 7).toString('base64');
 const ASKING = { prd: { approval: { role: 'dba' } } };
 
 type Body = (shop: Project, database: PostgresqlTestDatabase) => Promise<void>;
@@ -121,6 +122,36 @@ test(
     await approve(asked);
     assertExit(await shop.svc(...purge));
     assert.equal((await database.query("SELECT 1 FROM pg_attribute WHERE attname LIKE '\\_svc\\_kept\\_%'")).length, 0);
+  },
+);
+
+test(
+  'serve --migrate keeps what the approved request keeps',
+  {
+    environments: ASKING,
+    approvals: { store: { database: 'main' }, roles: { dba: ['group:dba'] }, callbackKey },
+  },
+  async (shop, database) => {
+    const create = ['people', 'token', 'create', 'ann@acme.example', '--group', 'dba', '--expires', '1d'];
+    const SVC_TOKEN = assertExit(await shop.svc(...create)).stdout.trim();
+    const asked = assertExit(await shop.svc('db', 'migrate', '--keep', '3d', '--json'), 9);
+    const { requestId } = json(asked).details;
+    const runner = startCli(['approvals', 'serve', '--migrate', '--port', '0'], shop.root);
+    try {
+      await runner.untilStderr(`main (prd): waiting for approval of ${requestId}`);
+      const { request } = json(assertExit(await shop.svc('approvals', 'show', requestId, '--json')));
+      const decide = ['approvals', 'approve', requestId, '--yes', '--review-token', request.reviewToken];
+      assertExit(await svcCommand(decide, { cwd: shop.root, env: { SVC_TOKEN } }));
+      await runner.untilStderr('main (prd): applied');
+    } finally {
+      runner.child.kill('SIGTERM');
+      await runner.ended;
+    }
+    const [kept] = (await database.query('SELECT (kept_until - kept_at)::text AS time FROM _svc_kept')) as {
+      time: unknown;
+    }[];
+    assert.equal(kept?.time, '3 days');
+    assertExit(await shop.svc('db', 'migrate', 'purge'));
   },
 );
 

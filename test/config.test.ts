@@ -217,7 +217,7 @@ test('all problems are reported at once with their paths, and without values', a
   const config = {
     product: 'sh op',
     databses: {},
-    databases: { main: { dialekt: 'postgresql', url: 42, protected: true } },
+    databases: { main: { dialekt: 'postgresql', url: 42, protected: true, keep: '30m' } },
     environments: { prd: { protected: 'yes-secret' } },
     approvals: {
       callbackKey: 7,
@@ -234,6 +234,7 @@ test('all problems are reported at once with their paths, and without values', a
     'databases.main.dialect: is missing',
     'databases.main.dialekt: is not a known setting. Did you mean "dialect"?',
     'databases.main.url:',
+    'databases.main.keep: is not a duration from 1h to 52w, such as 12h, 30d or 4w',
     'environments.prd.protected:',
     'approvals.callbackKey:',
     'approvals.channels.webhook: must have another name',

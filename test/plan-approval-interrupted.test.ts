@@ -60,6 +60,7 @@ function stoppingOnceApproved(target: Target): { readonly stopping: Target; read
     store: () => approver.store(),
     close: () => approver.close(),
     ask: approver.ask.bind(approver),
+    requestedKeep: approver.requestedKeep.bind(approver),
     describe: approver.describe.bind(approver),
   };
   return { stopping: { ...target, approver: { ...methods, use } }, signal: stop.signal };

@@ -93,6 +93,7 @@ class DatabaseRunner {
         signal,
         ask: {
           waitMs: WAIT_MS,
+          adoptsKeep: true,
           isRequired: runtime.protectedEnv && restrictedAgent(runtime) !== undefined,
           signal,
           onWaiting: ({ requestId, expiresAt }) =>

@@ -8,6 +8,7 @@ import type { PlanApprover } from '../../core/migration/plan-approver.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
+import { parseDuration } from './approval-rules.ts';
 import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
 import { identifyDatabase } from './identify.ts';
 import type { LoadSdk } from './import-module.ts';
@@ -173,7 +174,7 @@ function createRuntime(settings: RuntimeSettings): Runtime {
   const urlOf = (tag: string): string => databaseUrl(config, tag, database(tag), env, root);
 
   const connect = async (tag: string, options: ConnectOptions): Promise<Target> => {
-    const { schema, options: configured } = database(tag);
+    const { schema, keep, options: configured } = database(tag);
     const url = urlOf(tag);
     const dialect = await dialectOf(tag);
     const kernel = await host.kernel();
@@ -189,7 +190,12 @@ function createRuntime(settings: RuntimeSettings): Runtime {
     const connection = tracked(await connecting, open);
     const approver = await approverOf(tag);
     const dialects = await host.names('dialects');
-    return { database: tag, product, env, dialect, connection, hooks, dialects, ...(approver && { approver }) };
+    const keepMs = keep === undefined ? undefined : parseDuration(keep);
+    return {
+      ...{ database: tag, product, env, dialect, connection, hooks, dialects },
+      ...(keepMs !== undefined && { keepMs }),
+      ...(approver && { approver }),
+    };
   };
 
   const approverOf = async (tag: string): Promise<PlanApprover | undefined> => {

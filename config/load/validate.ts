@@ -209,6 +209,11 @@ const every: Validator = (value, path, problems) => {
     problems.push(`${path}: is not a duration from 1s to 1d, such as 5m or 1h.`);
 };
 
+const keptTime: Validator = (value, path, problems) => {
+  if (typeof value !== 'string' || !/[hdw]$/.test(value) || parseDuration(value) === undefined)
+    problems.push(`${path}: is not a duration from 1h to 52w, such as 12h, 30d or 4w.`);
+};
+
 const publicKeys: Validator = (value, path, problems) => {
   if (!Array.isArray(value)) problems.push(`${path}: must be an array of keys, not ${describeKind(value)}.`);
   else for (const [index, key] of value.entries()) text(key, `${path}[${index}]`, problems);
@@ -230,7 +235,10 @@ const config = object(
     product: name,
     env: name,
     databases: map(
-      object({ dialect: text, url, schema: optionalText, options: map(anything, 'any key') }, ['dialect', 'url']),
+      object({ dialect: text, url, schema: optionalText, keep: keptTime, options: map(anything, 'any key') }, [
+        'dialect',
+        'url',
+      ]),
     ),
     environments: map(
       object({

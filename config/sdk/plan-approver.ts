@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ApprovalGate } from '../../core/approval/gate.ts';
+import { idRange } from '../../core/approval/request.ts';
 import type { RequestRow } from '../../core/approval/service.ts';
 import { hasLapsed } from '../../core/approval/state.ts';
 import type { Connection } from '../../core/dialect.ts';
@@ -18,6 +19,8 @@ import {
   type RequestContext,
   type RunApproval,
 } from '../../core/migration/plan-approver.ts';
+import { HOUR_MS } from '../../core/migration/preview-statements.ts';
+import { allRows } from '../../core/records.ts';
 import { callKey, isOversized } from '../../core/tool/call-digest.ts';
 import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
@@ -43,6 +46,7 @@ const TOOL = {
       warnings: { type: 'array', items: text },
       migrations: { type: 'array', items: { type: 'object' } },
       requestedBy: text,
+      keepHours: { type: 'number' },
       commit: text,
       plan: text,
     },
@@ -125,6 +129,30 @@ export class CallPlanApprover implements PlanApprover {
       if (outcome?.status === 'waiting') throw pending(plan, outcome.requestId ?? '', outcome.expiresAt ?? '');
       if (outcome?.status !== 'decided') throw new Error(`The request of a plan is ${outcome?.status}.`);
     }
+  }
+
+  async requestedKeep(tags: readonly string[]): Promise<number | undefined> {
+    const { service } = await openApprovals(this.#runtime);
+    const now = await service.clock.now();
+    const { env } = this.#runtime;
+    let waiting: number | undefined;
+    const rows = allRows(service.rows, 'byExecution', {
+      equals: { executionId: this.#executionId },
+      // The timeout limits the time to decide, and then the time to run.
+      ...idRange('apr', new Date(now - 2 * this.#timeoutMs)),
+      direction: 'desc',
+      limit: 100,
+    });
+    for await (const row of rows) {
+      const { status, body } = row.record;
+      const { environment, action, migrations, keepHours } = body.parameters as unknown as PlanDescription;
+      const asked = migrations.slice(-tags.length).map(({ tag }) => tag);
+      const isSame = environment === env && action === 'migrate' && canonicalJson(asked) === canonicalJson(tags);
+      if (keepHours === undefined || !isSame) continue;
+      if (isApproved(row, now)) return keepHours * HOUR_MS;
+      if (status === 'waiting' && !service.isDue(row.record)) waiting ??= keepHours * HOUR_MS;
+    }
+    return waiting;
   }
 
   async use<T>(approval: RunApproval, work: () => Promise<T>, isContinued: boolean): Promise<T> {

@@ -1,6 +1,8 @@
 import { describeError, isSvcError } from '../errors.ts';
 import { requiredCollections } from '../migration/affected-collections.ts';
 import type { History } from '../migration/history.ts';
+import { keeping } from '../migration/keep.ts';
+import { withoutKept } from '../migration/kept.ts';
 import { withRecoveredHistory } from '../migration/lock-session.ts';
 import type { Migration } from '../migration/migration.ts';
 import {
@@ -22,6 +24,7 @@ import type { SchemaModel } from '../schema/model.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
 import type { NameLimit } from '../schema/names.ts';
 import type { Operation, OperationType } from '../schema/operation.ts';
+import { assertFieldNames } from '../schema/operation-problems.ts';
 
 export interface SchemaResult {
   readonly migration: Migration;
@@ -54,6 +57,7 @@ export class AutomaticMigrations {
   }
 
   async run(request: SchemaRequest): Promise<SchemaResult> {
+    assertFieldNames(request.operation);
     const plan = await reviewBeforeLock(this.#target, request.operation.type, async (history) => {
       return (await this.#plan(request, history)).planned;
     });
@@ -74,17 +78,24 @@ export class AutomaticMigrations {
   ): Promise<{ readonly planned: PlannedMigration; readonly model: MutableSchema }> {
     const model = await modelForPlanning(this.#target, history, [request.operation]);
     const unmanaged = await loadUnmanagedTables(request.operation, model, history, this.#target);
-    const invertible = automaticMigration(request, model, history);
+    const invertible = automaticMigration(request, model, history, this.#target);
     const migration =
       unmanaged.size === 0 ? invertible : await withRollbackLimits(invertible, unmanaged, model, this.#target);
-    return { planned: await planMigration(this.#target, migration, 'up', 'api', model), model };
+    const keepOf = await keeping(this.#target, history, 'api', [migration]);
+    const replace = keepOf?.(migration);
+    return { planned: await planMigration(this.#target, migration, 'up', 'api', model, { replace }), model };
   }
 }
 
-function automaticMigration(request: SchemaRequest, model: SchemaModel, history: History): Migration {
+function automaticMigration(
+  request: SchemaRequest,
+  model: SchemaModel,
+  history: History,
+  { dialect }: Target,
+): Migration {
   const { operation } = request;
   const up = [...(request.prerequisites?.(model) ?? []), operation];
-  const down = invertAll(up, model);
+  const down = invertAll(up, dialect.capabilities.storesFields ? withoutKept(model) : model);
   const lossy = dataLossWarnings(operation, model);
   // Tags increase in order of application, because exported migrations run in tag order.
   const tag = availableTag(request.name, new Date(), (tag) => history.records.has(tag), history.lastApiTag);

@@ -1,5 +1,5 @@
 import { canonicalJson, jsonDigest } from '../json.ts';
-import { type History, isRollback } from './history.ts';
+import { type History, stateOf } from './history.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { BoundPlan } from './plan-approver.ts';
 import { nameOfTag } from './tag.ts';
@@ -21,12 +21,11 @@ export function bindPlan(action: string, parts: readonly PlanPart[], history: Hi
     migrations: parts.map(({ tag, direction, origin, checksum, statements, migration, keeps = [] }) => {
       const texts = statements.map(({ text }) => text);
       // The tag of a change by the API has the time of the call.
-      return origin === 'api'
-        ? { tag: nameOfTag(tag), direction, checksum: jsonDigest(migration[direction]), was: null, statements: texts }
-        : {
-            ...{ tag, direction, checksum, was: stateOf(history, tag), statements: texts },
-            ...(keeps[0] && { keptMs: keeps[0].ms }),
-          };
+      const identity =
+        origin === 'api'
+          ? { tag: nameOfTag(tag), checksum: jsonDigest(migration[direction]), was: null }
+          : { tag, checksum, was: stateOf(history, tag) };
+      return { ...identity, direction, statements: texts, ...(keeps[0] && { keptMs: keeps[0].ms }) };
     }),
   };
 }
@@ -35,13 +34,6 @@ export function bindPlan(action: string, parts: readonly PlanPart[], history: Hi
 export function historyDigest(history: History, without: ReadonlySet<string>): string {
   const rows = history.inOrder().filter(({ row: { tag } }) => !without.has(tag));
   return jsonDigest(rows.map(({ row: { tag, checksum } }) => [tag, checksum, stateOf(history, tag)]));
-}
-
-export function stateOf(history: History, tag: string): string | null {
-  const row = history.records.get(tag)?.row;
-  if (!row) return null;
-  const finished = isRollback(row) ? 'rolled_back' : 'completed';
-  return `${row.seq} ${row.status === 'applying' ? finished : row.status}`;
 }
 
 /** What has changed while the run waited for the lock. */

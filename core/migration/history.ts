@@ -264,3 +264,11 @@ export async function claimDatabase(
   if (current) await store.replace('meta', current.version, row, { epoch });
   else await store.insert(row);
 }
+
+/** The status of a migration, as it will be when it is finished, with its place; null without a row. */
+export function stateOf(history: History, tag: string): string | null {
+  const row = history.records.get(tag)?.row;
+  if (!row) return null;
+  const finished = isRollback(row) ? 'rolled_back' : 'completed';
+  return `${row.seq} ${row.status === 'applying' ? finished : row.status}`;
+}

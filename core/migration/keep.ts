@@ -24,8 +24,11 @@ import type {
   MigrationOperation,
   Operation,
 } from '../schema/operation.ts';
-import { type Keep, type Kept, type KeptRow, withKeptField, withoutKeptFields } from './kept.ts';
+import { type History, stateOf } from './history.ts';
+import type { HistoryOrigin } from './history-table.ts';
+import { assertKeeps, type Keep, type Kept, type KeptRow, withKeptField, withoutKeptFields } from './kept.ts';
 import type { Migration } from './migration.ts';
+import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
 /** The operations that run in place of one of a migration. */
@@ -37,20 +40,43 @@ interface Replacement {
 /** Undefined for an operation that runs as written. */
 export type Replace = (operation: MigrationOperation, index: number, model: MutableSchema) => Replacement | undefined;
 
-/** Renames what a migration drops. `was` is its state in the history: applied again, it keeps something else. */
-export function keepDrops(
+/** What keeps the drops of each migration, for `ms` or as the target says. Undefined where nothing is kept. */
+export async function keeping(
+  target: Target,
+  history: History,
+  origin: HistoryOrigin,
+  migrations: readonly Migration[],
+  ms = target.keepMs,
+): Promise<((migration: Migration) => Replace) | undefined> {
+  if (ms === undefined) return undefined;
+  assertKeeps(target);
+  if (!migrations.some(({ up }) => up.some(isDrop))) return undefined;
+  const taken = (await target.connection.kept?.()) ?? new Map();
+  return (migration) => {
+    const { tag } = migration;
+    // Applied again, a migration keeps something else. The tag of a change by the API has the time of the call.
+    const nameParts = origin === 'api' ? [nameOfTag(tag), history.records.size] : [tag, stateOf(history, tag)];
+    return keepDrops(target, tag, nameParts, ms, (name) => taken.has(name));
+  };
+}
+
+const isDrop = (operation: MigrationOperation): operation is DropCollection | DropField =>
+  operation.type === 'dropCollection' || operation.type === 'dropField';
+
+/** Renames what a migration drops. */
+function keepDrops(
   { dialect }: Target,
-  { tag }: Migration,
-  was: string | null,
+  tag: string,
+  nameParts: readonly unknown[],
   ms: number,
   isTaken: (name: string) => boolean,
 ): Replace {
   const isWide = dialect.capabilities.names.databaseWideNames !== undefined;
   return (operation, index, model) => {
-    if (operation.type !== 'dropCollection' && operation.type !== 'dropField') return undefined;
+    if (!isDrop(operation)) return undefined;
     // Whatever makes the drop invalid.
     apply(model, operation);
-    const name = freeName([tag, was, index], isTaken);
+    const name = freeName([...nameParts, index], isTaken);
     const kept =
       operation.type === 'dropField' ? keepField(operation, model, name) : keepTable(operation, model, name, isWide);
     if (!kept) return undefined;

@@ -35,17 +35,18 @@ interface FinishedMigration {
 export async function migrate(
   target: Target,
   defined: readonly DefinedMigration[],
-  options: RunOptions = {},
+  given: RunOptions = {},
 ): Promise<RunReport> {
   const startedAt = performance.now();
-  assertDefined(options.to, defined);
+  assertDefined(given.to, defined);
 
   // Read the history without the lock: usually nothing is pending, and problems are reported at once.
-  const history = await readHistory(target, options);
+  const history = await readHistory(target, given);
   const reconciled = reconcile(defined, history);
   assertReconciled(reconciled);
-  const hasWork = upTo(reconciled.pending, options.to).length > 0 || reconciled.interrupted.length > 0;
-  if (!hasWork && !options.adopt) return report([], startedAt);
+  const pending = upTo(reconciled.pending, given.to);
+  if (pending.length === 0 && reconciled.interrupted.length === 0 && !given.adopt) return report([], startedAt);
+  const options = await withRequestedKeep(target, pending, given);
 
   // Plan and confirm before the lock, so that no other process waits for a person.
   const isReviewed = options.confirm !== undefined || isPlanReviewed(target);
@@ -62,6 +63,16 @@ export async function migrate(
     if (outOfOrder !== undefined) notice(options, outOfOrder);
     return planned;
   });
+}
+
+async function withRequestedKeep(
+  { approver }: Target,
+  pending: readonly DefinedMigration[],
+  options: RunOptions,
+): Promise<RunOptions> {
+  if (!options.ask?.adoptsKeep || pending.length === 0) return options;
+  const keepMs = await approver?.requestedKeep(pending.map(({ migration }) => migration.tag));
+  return keepMs === undefined ? options : { ...options, keepMs };
 }
 
 /** Rolls back the last `count` migrations of any origin, or all after `to`, in reverse order of application. */

@@ -6,6 +6,7 @@ import { deepCopy, validatedArguments } from './arguments.ts';
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
 import { assertDatabaseOwner, History, type HistoryRecord } from './history.ts';
 import type { HistoryOrigin, HistoryStatus } from './history-table.ts';
+import { keeping } from './keep.ts';
 import { readKept } from './kept.ts';
 import { withRecoveredHistory } from './lock-session.ts';
 import { checksum, type Migration } from './migration.ts';
@@ -68,7 +69,8 @@ export class MigrationEngine {
         return undefined;
       }
       const model = await modelForPlanning(this.#target, history, copy.up);
-      return planMigration(this.#target, copy, 'up', 'engine', model);
+      const keepOf = await keeping(this.#target, history, 'engine', [copy]);
+      return planMigration(this.#target, copy, 'up', 'engine', model, { replace: keepOf?.(copy) });
     };
     const reviewed = await reviewBeforeLock(this.#target, 'up', plan);
     return withRecoveredHistory(this.#target, { plan: reviewed }, async (run) => {

@@ -24,6 +24,11 @@ export interface PlanApprover {
   /** Who asks, and what the linter finds in the migrations of the plan. */
   describe(connection: Pick<Connection, 'count'>, migrations: AddedMigrations): Promise<RequestContext>;
   /**
+   * How long a request of somebody else keeps what these migrations drop, in milliseconds: one that is approved, or waits.
+   * Undefined if none keeps anything.
+   */
+  requestedKeep(tags: readonly string[]): Promise<number | undefined>;
+  /**
    * Finds the decision of a plan, or requests one. Throws `approval_pending` without one within the time, and
    * `approval_rejected`.
    */
@@ -55,6 +60,8 @@ export interface AskOptions {
   readonly isRequired?: boolean;
   /** Requests another decision about a plan that was rejected. */
   readonly askAgain?: boolean;
+  /** Keeps what a request about the same migrations keeps, for as long. */
+  readonly adoptsKeep?: boolean;
   /** Counts every row that is lost, however long it takes. */
   readonly countsAll?: boolean;
   readonly signal?: AbortSignal | undefined;
@@ -69,6 +76,8 @@ export interface ShownPlan {
   /** `migrate`, `rollback`, `purge`, `resolve --retry`, `up`, `down`, or an operation of `db.schema`. */
   readonly action: string;
   readonly migrations: readonly ShownMigration[];
+  /** How long what is dropped is kept. Absent if nothing is. */
+  readonly keepHours?: number;
 }
 
 /** A plan before it runs, for the taps of `migration:plan`. The strictest verdict counts, in any order of the taps. */

@@ -1,8 +1,8 @@
 import { canonicalJson } from '../json.ts';
 import { anyDefinition, recordWrite } from '../records.ts';
 import { approvalTable } from './approval-table.ts';
-import { historyDigest, stateOf } from './bound-plan.ts';
-import type { History } from './history.ts';
+import { historyDigest } from './bound-plan.ts';
+import { type History, stateOf } from './history.ts';
 import type { MigrationRun } from './journal.ts';
 import type { BoundPlan, RunApproval } from './plan-approver.ts';
 import type { Target } from './target.ts';

@@ -4,15 +4,17 @@ import { lossesNotKept } from './kept.ts';
 import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { AskOptions, ShownPlan } from './plan-approver.ts';
-import { durationText, previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
+import { durationText, HOUR_MS, previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
 export function shownPlan({ env, database, dialect }: Target, action: string, parts: readonly PlanPart[]): ShownPlan {
+  const [keep] = parts.flatMap(({ keeps = [] }) => keeps);
   return {
     environment: env,
     database,
     action,
+    ...(keep && { keepHours: keep.ms / HOUR_MS }),
     migrations: parts.map((part) => {
       const { tag, direction, origin, statements } = part;
       const rollback = direction === 'up' ? { rollback: rollbackText(part, dialect.name) } : {};

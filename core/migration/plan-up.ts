@@ -1,10 +1,8 @@
 import { isSvcError, SvcError } from '../errors.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { CreatedTables } from './affected-collections.ts';
-import { stateOf } from './bound-plan.ts';
 import type { History, HistoryRecord } from './history.ts';
-import { keepDrops, type Replace } from './keep.ts';
-import { assertKeeps } from './kept.ts';
+import { keeping, type Replace } from './keep.ts';
 import type { Migration } from './migration.ts';
 import { appliedMigrations, assertOrder, fitsOnlyInTagOrder } from './order.ts';
 import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
@@ -15,7 +13,7 @@ export interface PlanUpOptions {
   /** The last migration to apply. */
   readonly to?: string;
   readonly allowDestructive?: boolean;
-  /** Keeps what the migrations drop for this many milliseconds, under another name. */
+  /** Keeps what the migrations drop for this many milliseconds, under another name. Default: as the target says. */
   readonly keepMs?: number | undefined;
   /** Called with the plan before the lock is taken; throws to stop the run, also for destructive statements. */
   readonly confirm?: (plan: readonly PlannedMigration[]) => Promise<void>;
@@ -45,7 +43,13 @@ export async function planUp(
     pending.flatMap(({ migration }) => migration.up),
   );
   const created = new CreatedTables();
-  const keepOf = await keeping(target, history, options);
+  const keepOf = await keeping(
+    target,
+    history,
+    'file',
+    pending.map(({ migration }) => migration),
+    options.keepMs,
+  );
   const planned: PlannedMigration[] = [];
   const migrations = pending.map(({ migration }) => migration);
   const { name: dialect } = target.dialect;
@@ -61,19 +65,6 @@ export async function planUp(
   assertOrder(completed, migrations, dialect);
   if (!options.allowDestructive && !options.confirm && !target.approver) assertNotDestructive(planned);
   return planned;
-}
-
-/** What keeps the drops of a migration; undefined without `keepMs`. */
-async function keeping(
-  target: Target,
-  history: History,
-  { keepMs }: PlanUpOptions,
-): Promise<((migration: Migration) => Replace) | undefined> {
-  if (keepMs === undefined) return undefined;
-  assertKeeps(target);
-  const taken = (await target.connection.kept?.()) ?? new Map();
-  return (migration) =>
-    keepDrops(target, migration, stateOf(history, migration.tag), keepMs, (name) => taken.has(name));
 }
 
 /** The pending migrations up to and including this tag. */

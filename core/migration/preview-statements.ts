@@ -137,7 +137,7 @@ export function durationText(ms: number): string {
   return `${count.toLocaleString('en')} ${isDays ? 'day' : 'hour'}${count === 1 ? '' : 's'}`;
 }
 
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 /** `about 3,000,000 rows` */

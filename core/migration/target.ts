@@ -32,6 +32,8 @@ export interface Target {
   readonly hooks: MigrationHooks;
   /** The names of the dialects that the project knows. Absent for a target that no configuration opened. */
   readonly dialects?: readonly string[];
+  /** How long what is dropped is kept, as the configuration of the database says. */
+  readonly keepMs?: number;
   /** Who approves plans, in an environment with `approval`. */
   readonly approver?: PlanApprover;
 }

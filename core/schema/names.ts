@@ -160,6 +160,16 @@ export function assertTableName(name: unknown): asserts name is string {
   });
 }
 
+/** Like `assertName`, and rejects names of what is kept. */
+export function assertFieldName(name: unknown): asserts name is string {
+  assertName(name, 'field');
+  if (!isKeptName(name)) return;
+  throw new SvcError('name_invalid', `"${name}" cannot be the name of a field.`, {
+    why: `Names that begin with ${KEPT_PREFIX} are reserved for what svc db migrate --keep keeps.`,
+    next: ['Choose another name.'],
+  });
+}
+
 function nameProblem(name: unknown): string | undefined {
   if (typeof name !== 'string') return 'A name must be a string.';
   if (name === '') return 'It is empty.';

@@ -5,7 +5,7 @@ import { constraintProblems } from './constraint.ts';
 import { isObjectOperation } from './database-object.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { CHANGES_SHAPE, FIELD_PROPERTIES } from './define-field.ts';
-import { assertName, assertTableName } from './names.ts';
+import { assertFieldName, assertName, assertTableName } from './names.ts';
 import type { MigrationOperation, OperationType, RenameField } from './operation.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options.ts';
 
@@ -136,9 +136,6 @@ function defineFromOperation(operation: MigrationOperation): void {
     case 'renameCollection':
       assertTableName(operation.to);
       break;
-    case 'renameField':
-      assertName(operation.to, 'field');
-      break;
     case 'addField': {
       const { name, ...definition } = operation.field;
       defineField(name, definition, operation.collection);
@@ -152,11 +149,45 @@ function defineFromOperation(operation: MigrationOperation): void {
       break;
     case 'dropCollection':
     case 'dropField':
+    case 'renameField':
     case 'modifyField':
     case 'dropIndex':
     case 'dropConstraint':
       break;
     default:
       operation satisfies never;
+  }
+  assertFieldNames(operation);
+}
+
+/** Throws `name_invalid` for an operation of a user on a field that is kept, or on one that could be taken for it. */
+export function assertFieldNames(operation: MigrationOperation): void {
+  for (const name of namedFields(operation)) assertFieldName(name);
+}
+
+function namedFields(operation: MigrationOperation): readonly string[] {
+  switch (operation.type) {
+    case 'createCollection':
+      return operation.fields.map(({ name }) => name);
+    case 'addField':
+      return [operation.field.name];
+    case 'dropField':
+    case 'modifyField':
+      return [operation.field];
+    case 'renameField':
+      return [operation.from, operation.to];
+    case 'createIndex':
+      return operation.columns.map(({ name }) => name);
+    case 'addConstraint':
+      return operation.constraint.columns ?? [];
+    case 'dropCollection':
+    case 'renameCollection':
+    case 'dropIndex':
+    case 'dropConstraint':
+    case 'raw':
+    case 'createObject':
+    case 'replaceObject':
+    case 'dropObject':
+      return [];
   }
 }

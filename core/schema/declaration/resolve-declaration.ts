@@ -4,7 +4,7 @@ import { FIELD_PROPERTIES } from '../define-field.ts';
 import { alreadyExistsError, collectionOf, unknownError } from '../find-or-throw.ts';
 import { assertForeignKey, assertPrimaryKey } from '../keys.ts';
 import type { Collection, Field, SchemaModel } from '../model.ts';
-import { assertTableName, type NameLimit, PORTABLE_NAME_LIMIT } from '../names.ts';
+import { assertFieldName, assertTableName, type NameLimit, PORTABLE_NAME_LIMIT } from '../names.ts';
 import type { FieldDefinition } from '../operation.ts';
 import { INDEX_COLUMN } from '../operation-problems.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_PROPERTIES, type TableOptions } from '../options.ts';
@@ -154,6 +154,7 @@ function declaredOptions(name: string, { renamedFrom: _, ...options }: DeclaredO
 }
 
 function declaredField(name: string, input: DeclaredField | string, table: string): Field {
+  assertFieldName(name);
   if (typeof input !== 'object' || input === null) return defineField(name, input, table);
   const { references, renamedFrom } = input;
   const [problem] = shapeProblems({ references, renamedFrom }, { properties: DECLARED_PROPERTIES });

@@ -25,7 +25,8 @@ export async function assertPreconditions(
 ): Promise<void> {
   // A query without stages can use an index, but cannot rename a field.
   if (moves.length === 0 && !(await mayViolate(context, collection, checks))) return;
-  const moved = moves.flatMap(({ from, to }) => [{ $set: { [to]: `$${from}` } }, { $unset: from }]);
+  // A $set after $unset reads the removed value on DocumentDB.
+  const moved = moves.map(({ from, to }) => ({ $set: { [to]: `$${from}`, [from]: '$$REMOVE' } }));
   const documents = context.server.db.collection(collection);
   for (const check of checks) {
     const allowed = 'missingField' in check ? (check.atMost ?? 0) : 0;
