@@ -6,7 +6,7 @@ import { hasQuorum } from '../core/approval/apply-decision.ts';
 import { toApprovalRecord } from '../core/approval/public-view.ts';
 import { rulesForCall } from '../core/approval/rule.ts';
 import { withDecision } from '../core/approval/state.ts';
-import { isSvcError } from '../core/errors.ts';
+import { isSvcError, type SvcError } from '../core/errors.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
 import { test } from './kit/test.ts';
 import {
@@ -55,6 +55,41 @@ async function withRules(
     await body({ app, bank, store, gate: createGate(app, compileTestTools(bank.tool())) });
   } finally {
     await app.service.close();
+  }
+}
+
+test('a rule only for migrations is rejected where an environment says who approves them', () => {
+  const problemsOf = (match: object | undefined, env = 'prd') => {
+    const all = { dba: ['group:dba'], sales: ['group:sales'] };
+    const rule = { ...(match && { match }), approve: [{ role: 'sales' }], expires: '4h', remind: '1h' };
+    const approvals = {
+      store: { database: 'main' },
+      roles: all,
+      rules: [{ match: { tool: 'pay' }, approve: rule.approve }, rule],
+    };
+    const error = thrownBy(() =>
+      assertConfig({
+        databases: { main: { dialect: 'postgresql', url: 'postgresql://none' } },
+        environments: { [env]: { approval: { role: 'dba' } } },
+        approvals,
+      }),
+    );
+    return error?.details.problems;
+  };
+  for (const match of [{ tool: 'svc_db_migrate' }, { tool: 'svc_db_migrate', agent: 'svc' }])
+    assert.deepEqual(problemsOf(match), [
+      'approvals.rules[1]: never applies, because environments.prd.approval says who approves migrations.',
+    ]);
+  for (const match of [undefined, { tool: ['svc_db_migrate', 'refund'] }, { agent: 'svc' }])
+    assert.equal(problemsOf(match), undefined);
+});
+
+function thrownBy(call: () => unknown): SvcError | undefined {
+  try {
+    call();
+    return undefined;
+  } catch (error) {
+    return error as SvcError;
   }
 }
 

@@ -1,6 +1,6 @@
 import { APPROVAL_CONDITIONS, type ApprovalCondition, MIGRATION_TOOL } from '../../core/migration/plan-approver.ts';
-import type { Config, MigrationApprovalConfig } from '../define.ts';
-import { NOT_A_DURATION, parseDuration, roleProblems } from './approval-rules.ts';
+import type { ApprovalRuleConfig, Config, MigrationApprovalConfig } from '../define.ts';
+import { compileRules, NOT_A_DURATION, parseDuration, roleProblems } from './approval-rules.ts';
 
 const DEFAULT_TIMEOUT = '8h';
 
@@ -20,10 +20,11 @@ export function planApprovers({ environments, approvals }: Config, env: string):
   return approval && (approvals?.roles?.[approval.role] ?? []);
 }
 
-/** The rule of the requests of an environment. It comes before all others, so that none of them weakens it. */
-export function planApprovalRule({ role }: MigrationApprovalConfig) {
-  return { match: { tool: MIGRATION_TOOL }, approve: [{ role }] };
-}
+/** The rules of an environment. That of its plans comes before all others, so that none of them weakens it. */
+export const rulesOf = (
+  { role }: MigrationApprovalConfig,
+  rules: readonly ApprovalRuleConfig[],
+): readonly ApprovalRuleConfig[] => [{ match: { tool: MIGRATION_TOOL }, approve: [{ role }] }, ...rules];
 
 /** What is wrong with the `approval` of the environments, beyond its shape. */
 export function planApprovalProblems({ environments = {}, approvals = {} }: Config): string[] {
@@ -38,6 +39,16 @@ export function planApprovalProblems({ environments = {}, approvals = {} }: Conf
       problems.push(`${path}: needs approvals.store, because a request outlives the command that makes it.`);
     }
     problems.push(...roleProblems(approvals.roles, approval.role).map((text) => `${path}.role: ${text}.`));
+    const { roles, rules = [] } = approvals;
+    const shadowed = compileRules({ roles, rules: rulesOf(approval, rules) }).problems.filter(
+      ({ path: [, index], text }) => Number(index) > 0 && text.startsWith('never applies: rules[0]'),
+    );
+    for (const {
+      path: [, index],
+    } of shadowed)
+      problems.push(
+        `approvals.rules[${Number(index) - 1}]: never applies, because ${path} says who approves migrations.`,
+      );
   }
   return problems;
 }

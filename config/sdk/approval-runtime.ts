@@ -4,9 +4,10 @@ import type { DecisionReview } from '../../core/approval/policy.ts';
 import { ApprovalService } from '../../core/approval/service.ts';
 import type { Kernel } from '../../core/kernel.ts';
 import { isPlanRequest } from '../../core/migration/plan-approver.ts';
+import { problemText } from '../../core/validate-shape.ts';
 import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
-import { planApprovalRule } from '../load/plan-approval.ts';
+import { rulesOf } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { ApprovalWatcher } from './approval-watcher.ts';
 import { type OidcPeople, oidcPeople } from './oidc-people.ts';
@@ -56,10 +57,12 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
   const { roles = {}, rules: configured = [], proxy, oidc: provider } = runtime.config.approvals ?? {};
   const planApproval = runtime.config.environments?.[env]?.approval;
   if (planApproval) kernel.hooks.beforeDecision.tap('svc', refuseChangedPlan);
-  const { rules } = compileRules({
+  const { rules, problems } = compileRules({
     roles,
-    rules: planApproval ? [planApprovalRule(planApproval), ...configured] : configured,
+    rules: planApproval ? rulesOf(planApproval, configured) : configured,
   });
+  // Without rules, anybody would decide.
+  if (problems.length > 0) throw new Error(`The rules are not valid: ${problems.map(problemText).join(' ')}`);
   const oidc = provider && oidcPeople(provider, runtime.root);
   const people = firstOf([...(oidc ? [oidc] : []), ...(proxy ? [proxyPeople(proxy, runtime.root)] : [])]);
   const owner = { product, env, database: tag ?? 'memory' };
