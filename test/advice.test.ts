@@ -70,6 +70,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Check the URL, and that svc approvals serve runs there with approvals.server.',
     'svc approvals show <…>    shows whether it was',
     'svc people delegation list    shows whether it was',
+    'svc approvals standing list    shows whether it was',
     'Correct SVC_TOKEN, or unset it to use the token of svc login.',
     'Or set SVC_TOKEN to your token.',
     'svc approvals list --server <…>',

@@ -68,6 +68,15 @@ const STUBS: DocsStubs = {
   'dialect.ts': "import type { Dialect } from '@svc/sdk';\nexport declare const abacus: Dialect;",
   'driver.ts':
     "import type { KeyValueDriver } from '@svc/sdk/dialect';\nexport declare function open(url: string): Promise<KeyValueDriver>;",
+  'abacus.ts': `import type { EntryRange, KeyCommit } from '@svc/sdk/dialect';
+export declare function connect(url: string): Promise<{
+  version: string;
+  getMany(keys: readonly string[]): Promise<(string | undefined)[]>;
+  range(start: string, end: string, options: Pick<EntryRange, 'limit' | 'reverse'>): Promise<string[]>;
+  compareAndSet(expected: KeyCommit['expected'], put: KeyCommit['put'], remove: readonly string[]): Promise<boolean>;
+  close(): Promise<void>;
+}>;
+export declare function toSvcError(error: unknown): unknown;`,
   'session.ts': `import type { Result } from '@svc/sdk/dialect';
 export declare function openSession(url: string, options: { timeZone: string; timeout: number }): Promise<{
   version: string;
@@ -84,6 +93,7 @@ const NEIGHBOURS: DocsStubs = {
   'dialect.ts': 'export const abacus = {};',
   'driver.ts': 'export const open = () => undefined;',
   'session.ts': 'export const openSession = () => undefined;',
+  'abacus.ts': 'export const connect = () => undefined;\nexport const toSvcError = () => undefined;',
 };
 
 /** Packages that are not installed here; test/frameworks.test.ts and test/frameworks-durable.test.ts run the frameworks. */

@@ -24,7 +24,13 @@ export function keyValueServerDialectFiles(name: string, identifier: string): Pl
 }
 
 const indexSource = (name: string, identifier: string): string => `import { definePlugin } from '@svc/sdk';
-import { keyValueDialect, orderedKeyDriver, readSettings, UNSUPPORTED_BY_KEY_VALUE } from '@svc/sdk/dialect';
+import {
+  connectTimeoutMs,
+  keyValueDialect,
+  orderedKeyDriver,
+  readSettings,
+  UNSUPPORTED_BY_KEY_VALUE,
+} from '@svc/sdk/dialect';
 import { openServer } from './server.ts';
 
 export const ${identifier} = keyValueDialect({
@@ -38,9 +44,9 @@ export const ${identifier} = keyValueDialect({
   },
   // An engine without ordered keys has a KeyValueDriver of its own in place of orderedKeyDriver.
   async open(url, options) {
-    // Options of the database besides those of svc: { tls: booleanOption('…', false) }.
-    const { connectTimeoutMs } = readSettings('${name}', {}, options);
-    return orderedKeyDriver(await openServer(url, connectTimeoutMs));
+    // With options of the database: { connectTimeoutMs, tls: booleanOption('…', false) }.
+    const settings = readSettings('${name}', { connectTimeoutMs }, options);
+    return orderedKeyDriver(await openServer(url, settings.connectTimeoutMs));
   },
 });
 
@@ -59,7 +65,7 @@ function todo(what: string): never {
  * Connects with the driver. The path of the URL is a database: its keys begin with it on the server, and not in the calls
  * below.
  */
-export async function openServer(url: string, connectTimeoutMs = 10_000): Promise<OrderedKeyServer> {
+export async function openServer(url: string, connectTimeoutMs: number): Promise<OrderedKeyServer> {
   // Remove this line once these functions are implemented.
   todo(\`openServer: connect to \${url} within \${connectTimeoutMs} ms, and implement the functions below\`);
   return {

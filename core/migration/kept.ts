@@ -74,14 +74,18 @@ export async function readKept({ connection }: Pick<Target, 'connection'>): Prom
 /** Throws `not_supported` on an engine that cannot keep what is dropped. */
 export function assertKeeps({ connection, dialect, database, keepMs }: Target): void {
   if (connection.kept) return;
-  throw new SvcError('not_supported', `${keepMs === undefined ? '--keep' : 'keep'} is not possible with the dialect "${dialect.name}".`, {
-    why: 'The engine cannot rename a table or a field in place, or the dialect cannot find what was renamed.',
-    state: 'Nothing was changed.',
-    next:
-      keepMs === undefined
-        ? ['Run the command without --keep, after a backup.']
-        : [`Remove databases.${database}.keep from the configuration. What is dropped is then lost.`],
-  });
+  throw new SvcError(
+    'not_supported',
+    `${keepMs === undefined ? '--keep' : 'keep'} is not possible with the dialect "${dialect.name}".`,
+    {
+      why: 'The engine cannot rename a table or a field in place, or the dialect cannot find what was renamed.',
+      state: 'Nothing was changed.',
+      next:
+        keepMs === undefined
+          ? ['Run the command without --keep, after a backup.']
+          : [`Remove databases.${database}.keep from the configuration. What is dropped is then lost.`],
+    },
+  );
 }
 
 /** Called under the lock, before the first statement. */

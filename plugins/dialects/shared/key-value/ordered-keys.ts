@@ -66,8 +66,8 @@ export function orderedKeyDriver(server: OrderedKeyServer): KeyValueDriver {
       if (before !== undefined && before <= (await now()).getTime())
         return (await isMet(expected)) ? 'late' : 'conflict';
       const { put, remove } = changesOf(changes);
-      const told = watch ? new Map(notify.map(({ collection, key }) => [watchedKey(collection), key])) : [];
-      const all = [...put, ...[...told].map(([key, text]) => ({ key, text }))];
+      const notified = watch ? new Map(notify.map(({ collection, key }) => [watchedKey(collection), key])) : [];
+      const all = [...put, ...[...notified].map(([key, text]) => ({ key, text }))];
       return (await server.commit({ expected, put: all, remove })) ? 'committed' : 'conflict';
     },
     async *scan(prefix, which) {
@@ -145,7 +145,7 @@ const watchedKey = (collection: string): string => `_svc_changed/${collection}`;
 const storedRow = (key: string, text: string | undefined): KeyValueRow | undefined =>
   text === undefined || key.startsWith('_svc_') ? undefined : rowOf(key, storedValue(key, text));
 
-/** The JSON value of a text; the text itself if it is none. Throws `data_violates` for one that reading would change. */
+/** The JSON value of a text; the text itself if it is no JSON. Throws `data_violates` for one that reading would change. */
 function storedValue(key: string, text: string | undefined): unknown {
   if (text === undefined || tryParseJson(text) === undefined) return text;
   const exact = readExactJson(text);
