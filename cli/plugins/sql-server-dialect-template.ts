@@ -142,7 +142,7 @@ export const syntax: SqlServerSyntax = {
   // transactionalDdl: true,
   // It spells expressions in its own way, so that a check is not read as it was written:
   // scratchTable: 'CREATE TEMPORARY TABLE',
-  // Other words: renameColumn, addColumn, identity, defaultFirst, restrictIsNoAction, nativeEnum, namesQuery, limit, oneRow,
+  // Other words: renameColumn, addColumn, dropColumn, identity, defaultFirst, restrictIsNoAction, nativeEnum, namesQuery, limit, oneRow,
   // textOrder, comparesRows, ifNotExists. The documentation of each says for which engine it is.
 };
 

@@ -43,12 +43,12 @@ export function planApprovalProblems({ environments = {}, approvals = {} }: Conf
     const shadowed = compileRules({ roles, rules: rulesOf(approval, rules) }).problems.filter(
       ({ path: [, index], text }) => Number(index) > 0 && text.startsWith('never applies: rules[0]'),
     );
-    for (const {
-      path: [, index],
-    } of shadowed)
-      problems.push(
-        `approvals.rules[${Number(index) - 1}]: never applies, because ${path} says who approves migrations.`,
-      );
+    const indexes = shadowed.map((problem) => Number(problem.path[1]) - 1);
+    problems.push(
+      ...indexes.map(
+        (index) => `approvals.rules[${index}]: never applies, because ${path} says who approves migrations.`,
+      ),
+    );
   }
   return problems;
 }

@@ -72,6 +72,7 @@ export const words: SqlServerDialect = {
     ifNotExists: false,
     textOrder: (text) => `convert_to(${text}, 'UTF8')`,
     addColumn: 'ADD',
+    dropColumn: 'DROP',
     defaultFirst: true,
   },
   errors: engineErrors({

@@ -33,7 +33,7 @@ export interface OrderedKeyServer extends Pick<KeyValueDriver, 'server' | 'close
   keys(range: KeyRange): Promise<readonly string[]>;
   /** Makes all of the changes or, if a key has another text, none. Returns whether they were made. */
   commit(commit: KeyCommit): Promise<boolean>;
-  /** How many keys `get` and each list of a `commit` have at most; default 100. svc's own commits have up to 40. */
+  /** How many keys `get` and each list of a `commit` have at most; default 100. Only `baseline` may have more. */
   readonly maxKeys?: number;
   /** The time of the server. Default: that of this process, so that all processes need the same time. */
   now?(): Promise<Date>;

@@ -130,7 +130,8 @@ export function sqlServerGrammar(rules: ValidationRules, syntax: SqlServerSyntax
     ],
     addConstraint: (table, constraint) => addConstraint(table, constraint),
     addField,
-    dropField: ({ name }, field) => alter(name, `DROP COLUMN ${quoteIdentifier(field.name)}`, { destructive: true }),
+    dropField: ({ name }, field) =>
+      alter(name, `${syntax.dropColumn ?? 'DROP COLUMN'} ${quoteIdentifier(field.name)}`, { destructive: true }),
     renameField({ name }, field, to, constraints) {
       const [before, after] = [quoteIdentifier(field.name), quoteIdentifier(to)];
       const clause = syntax.renameColumn?.(before, after) ?? `RENAME COLUMN ${before} TO ${after}`;

@@ -26,6 +26,8 @@ export interface SqlServerSyntax
    * its generated values. `definition` is the whole column as in CREATE TABLE. Each text is a statement that can run again.
    */
   alterColumn(change: ColumnChange): readonly string[];
+  /** Precedes the name of a column to drop; default `DROP COLUMN`. */
+  readonly dropColumn?: string;
   /** What follows ALTER TABLE and the name of the table; default `RENAME COLUMN "from" TO "to"`. Names are quoted. */
   renameColumn?(from: string, to: string): string;
   /**
