@@ -42,6 +42,7 @@ const LOADED_ELSEWHERE = [
   'test/suites/wrong/dialects.ts',
   'test/suites/wrong/key-value-files.ts',
   'test/kit/file-store.ts',
+  'test/kit/ordered-keys.ts',
   ...['cassandra', 'dynamodb', 'mariadb', 'mongodb', 'mysql', 'postgresql'].map(
     (name) => `plugins/dialects/${name}/dialect.ts`,
   ),
