@@ -96,9 +96,10 @@ function throwNotJson(value: unknown, path: string): never {
   });
 }
 
-function isScalar(value: unknown): value is string | number | boolean | null {
+/** Other than a text. */
+function isScalar(value: unknown): value is number | boolean | null {
   if (typeof value === 'number') return Number.isFinite(value);
-  return value === null || typeof value === 'string' || typeof value === 'boolean';
+  return value === null || typeof value === 'boolean';
 }
 
 export function isPlainObject(value: unknown): value is Record<string, unknown> {

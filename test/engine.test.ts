@@ -15,6 +15,7 @@ import { status } from '../core/migration/status.ts';
 import type { Target } from '../core/migration/target.ts';
 import { committingEngines, sqlEngines } from './kit/engines.ts';
 import { definedInCode } from './kit/migrations.ts';
+import { tablesOf } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
@@ -45,7 +46,6 @@ const files = (...migrations: Migration[]) => migrations.map(definedInCode);
 /** As a person could by hand. */
 const markAsFailed = ({ connection }: Target, tag: string) =>
   connection.query(`UPDATE _svc_migrations SET status = 'failed' WHERE tag = '${tag}'`);
-const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
 /** Two branches change one field, and the newer migration is applied before the older one is merged. */
 const branches = [
@@ -75,9 +75,9 @@ for (const engine of sqlEngines) {
     assert.equal(first.tag, users.tag);
     assert.ok(first.durationMs >= 0 && first.statements.length >= 1);
     assert.equal((await runner.up(users)).status, 'skipped');
-    assert.deepEqual(await tables(adapter), ['users']);
+    assert.deepEqual(await tablesOf(adapter), ['users']);
     assert.equal((await runner.down(users)).status, 'rolled_back');
-    assert.deepEqual(await tables(adapter), []);
+    assert.deepEqual(await tablesOf(adapter), []);
     await expectError(runner.down(users), 'migration_not_applied');
     assert.equal((await runner.up(users)).status, 'completed');
   });
@@ -123,7 +123,7 @@ for (const engine of sqlEngines) {
       assert.equal((await runner.down(age)).status, 'rolled_back');
       const refusal = await expectError(runner.down(users), 'not_reversible_now');
       assert.match(refusal.why ?? '', /orders_user_id_fkey/);
-      assert.deepEqual(await tables(adapter), ['orders', 'users']);
+      assert.deepEqual(await tablesOf(adapter), ['orders', 'users']);
     },
   );
 
@@ -223,7 +223,7 @@ for (const engine of sqlEngines) {
     assert.match(error.where ?? '', /step 3 of 5: SELEC 1/);
     assert.match(error.why ?? '', syntaxError);
     assert.match(error.state ?? '', whole ? /None of it took effect; 3 of 4/ : /2 of 5 steps are committed/);
-    assert.deepEqual(await tables(adapter), whole ? ['orders', 'users'] : ['a', 'b', 'orders', 'users']);
+    assert.deepEqual(await tablesOf(adapter), whole ? ['orders', 'users'] : ['a', 'b', 'orders', 'users']);
     const report = await status(adapter, files(...all, failing));
     assert.deepEqual([report.state, report.completed], [whole ? 'PENDING' : 'FAILED', 3]);
   });
@@ -303,13 +303,13 @@ for (const engine of sqlEngines) {
           const error = await expectError(migrate(adapter, files(users, outsideTransaction(text))), code);
           assert.match(error.state ?? '', /^None of it took effect/, text);
         }
-        assert.deepEqual(await tables(adapter), ['users']);
+        assert.deepEqual(await tablesOf(adapter), ['users']);
         assert.equal((await status(adapter, files(users, outsideTransaction('SELECT 1')))).state, 'PENDING');
         const committed = outsideTransaction(
           'DO $$ BEGIN CREATE TABLE kept (); COMMIT; PERFORM 1 FROM nothere; END $$',
         );
         await expectError(migrate(adapter, files(users, committed)), 'migration_half_done');
-        assert.deepEqual(await tables(adapter), ['kept', 'users']);
+        assert.deepEqual(await tablesOf(adapter), ['kept', 'users']);
       },
     );
 
@@ -430,7 +430,7 @@ for (const engine of sqlEngines) {
     await migrate(adapter, files(users, age));
     await expectError(migrate(adapter, files({ ...users, up: [] }, age, orders)), 'migration_edited');
     await expectError(migrate(adapter, files(age, orders)), 'migration_missing');
-    assert.deepEqual(await tables(adapter), ['users']);
+    assert.deepEqual(await tablesOf(adapter), ['users']);
     const report = await status(adapter, files({ ...users, up: [] }, orders));
     assert.deepEqual(
       report.entries.map(({ tag, state }) => [tag, state]),
@@ -477,7 +477,7 @@ for (const engine of sqlEngines) {
     );
     await expectError(rollback(adapter, { to: orders.tag }), 'migration_unknown');
     await rollback(adapter);
-    assert.deepEqual(await tables(adapter), []);
+    assert.deepEqual(await tablesOf(adapter), []);
     assert.deepEqual((await rollback(adapter)).migrations, []);
   });
 
@@ -510,7 +510,7 @@ for (const engine of sqlEngines) {
           taken,
         );
       }
-      assert.deepEqual(await tables(adapter), ['gate', 'one']);
+      assert.deepEqual(await tablesOf(adapter), ['gate', 'one']);
     },
   );
 
@@ -525,7 +525,7 @@ for (const engine of sqlEngines) {
       },
     });
     assert.deepEqual(migrations, []);
-    assert.deepEqual(await tables(adapter), ['users']);
+    assert.deepEqual(await tablesOf(adapter), ['users']);
   });
 
   const perhaps = { sqlOptions: { ifNotExists: true } };
@@ -542,9 +542,9 @@ for (const engine of sqlEngines) {
     await adapter.connection.query('CREATE TABLE customers (id integer, CONSTRAINT customers_pkey PRIMARY KEY (id))');
     await adapter.connection.query('INSERT INTO customers VALUES (1)');
     await migrate(adapter, files(there, mixed));
-    assert.deepEqual(await tables(adapter), ['customers', 'made', 'other']);
+    assert.deepEqual(await tablesOf(adapter), ['customers', 'made', 'other']);
     await rollback(adapter);
-    assert.deepEqual(await tables(adapter), ['customers']);
+    assert.deepEqual(await tablesOf(adapter), ['customers']);
     const runner = new MigrationEngine(adapter);
     await runner.down(there);
     assert.deepEqual(await adapter.connection.query('SELECT id FROM customers'), [{ id: 1 }]);
@@ -553,9 +553,9 @@ for (const engine of sqlEngines) {
     await adapter.connection.query('DROP TABLE customers');
     await migrate(adapter, files(there, mixed));
     await rollback(adapter);
-    assert.deepEqual(await tables(adapter), ['customers']);
+    assert.deepEqual(await tablesOf(adapter), ['customers']);
     await rollback(adapter);
-    assert.deepEqual(await tables(adapter), []);
+    assert.deepEqual(await tablesOf(adapter), []);
   });
 
   on(
@@ -573,7 +573,7 @@ for (const engine of sqlEngines) {
       await resolveMigration(adapter, users.tag, 'forget');
       await resolveMigration(adapter, mixed.tag, 'forget');
       await rollback(adapter);
-      assert.deepEqual(await tables(adapter), ['customers', 'made', 'other', 'users']);
+      assert.deepEqual(await tablesOf(adapter), ['customers', 'made', 'other', 'users']);
     },
   );
 
@@ -582,7 +582,7 @@ for (const engine of sqlEngines) {
       migrate(adapter, files(users, { tag: '20260110_000000_todo', name: 'todo', up: [], down: [] })),
       'migration_invalid',
     );
-    assert.deepEqual(await tables(adapter), []);
+    assert.deepEqual(await tablesOf(adapter), []);
   });
 
   on('an irreversible migration is not rolled back', async (adapter) => {
@@ -622,13 +622,13 @@ for (const engine of sqlEngines) {
     await new MigrationEngine(adapter).down(age);
     await new MigrationEngine(adapter).down(users);
     await migrate(adapter, history);
-    assert.deepEqual(await tables(adapter), ['people']);
+    assert.deepEqual(await tablesOf(adapter), ['people']);
     await other.connection.close();
   });
 
   on('a declined confirmation changes nothing', async (adapter) => {
     await assert.rejects(migrate(adapter, files(users), { confirm: () => Promise.reject(new Error('no')) }), /no/);
-    assert.deepEqual(await tables(adapter), []);
+    assert.deepEqual(await tablesOf(adapter), []);
   });
 
   on('a tap on migration:up can stop a run before the migration, not after', async (adapter, _again, kernel) => {
@@ -640,7 +640,7 @@ for (const engine of sqlEngines) {
     const refusal = await expectError(migrate(adapter, files(...all)), 'hook_refused');
     assert.match(refusal.why ?? '', /not on a Friday/);
     assert.deepEqual(seen, [`up ${users.tag}`, `up ${age.tag}`]);
-    assert.deepEqual(await tables(adapter), ['users']);
+    assert.deepEqual(await tablesOf(adapter), ['users']);
   });
 
   on(
@@ -651,7 +651,7 @@ for (const engine of sqlEngines) {
       });
       const refusal = await expectError(migrate(adapter, files(users)), 'hook_refused');
       assert.match(refusal.why ?? '', /inside another one/);
-      assert.deepEqual(await tables(adapter), []);
+      assert.deepEqual(await tablesOf(adapter), []);
     },
   );
 
@@ -686,7 +686,7 @@ for (const engine of sqlEngines) {
     await rollback(adapter);
     const refusal = await expectError(rollback(adapter), 'irreversible');
     assert.match(refusal.message, /never run/);
-    assert.deepEqual(await tables(adapter), ['users']);
+    assert.deepEqual(await tablesOf(adapter), ['users']);
   });
 
   on('a table not created by svc can be changed, and its changes are replayed', async (adapter) => {
@@ -737,7 +737,7 @@ for (const engine of sqlEngines) {
     await markAsFailed(adapter, age.tag);
     await resolveMigration(adapter, age.tag, 'applied');
     assert.equal((await rollback(adapter)).migrations[0]?.tag, age.tag);
-    assert.deepEqual(await tables(adapter), ['users']);
+    assert.deepEqual(await tablesOf(adapter), ['users']);
   });
 
   if (!committingEngines.includes(engine)) continue;

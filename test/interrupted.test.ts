@@ -15,7 +15,7 @@ import { freshPrefix } from './kit/dynamodb.ts';
 import { definedInCode } from './kit/migrations.ts';
 import { freshMongo, missing as noMongo } from './kit/mongodb.ts';
 import { unavailable as noDynamodb, ownDynamodb } from './kit/own-dynamodb.ts';
-import { connectTarget } from './kit/target.ts';
+import { connectTarget, tablesOf } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import type { TestDatabase } from './suites/test-database.ts';
@@ -36,8 +36,6 @@ const defined = [
 ];
 
 const THREE = '20260103_000000_three';
-
-const tables = async ({ connection }: Target) => [...(await connection.introspect()).keys()].sort();
 
 /** Interrupts a run at an event. */
 async function interrupted(adapter: Target, at: (event: RunEvent) => boolean): Promise<string> {
@@ -85,13 +83,13 @@ for (const { dialect, missing, fresh } of engines) {
         const announced = await expectError(migrate(tapped, defined, { signal: stop.signal }), 'interrupted');
         await tapped.connection.close();
         assert.match(announced.state ?? '', /^1 of 4 migrations are finished/);
-        assert.deepEqual(await tables(adapter), ['one']);
+        assert.deepEqual(await tablesOf(adapter), ['one']);
         const first = await interrupted(adapter, (event) => event.type === 'started' && event.tag === defined[1]?.tag);
         assert.match(first, /^1 of 3 migrations are finished/);
-        assert.deepEqual(await tables(adapter), ['one', 'two']);
+        assert.deepEqual(await tablesOf(adapter), ['one', 'two']);
         const within = await interrupted(adapter, (event) => event.type === 'started');
         assert.match(within, /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);
-        assert.deepEqual(await tables(adapter), ['one', 'three', 'two']);
+        assert.deepEqual(await tablesOf(adapter), ['one', 'three', 'two']);
         const events: string[] = [];
         await migrate(adapter, defined, {
           onEvent: (event) => void ('tag' in event && events.push(`${event.type} ${event.tag}`)),
@@ -102,7 +100,7 @@ for (const { dialect, missing, fresh } of engines) {
           'started 20260104_000000_six',
           'finished 20260104_000000_six',
         ]);
-        assert.deepEqual(await tables(adapter), ['five', 'four', 'one', 'six', 'three', 'two']);
+        assert.deepEqual(await tablesOf(adapter), ['five', 'four', 'one', 'six', 'three', 'two']);
         assert.equal((await status(adapter, defined)).state, 'OK');
 
         const back = new AbortController();
@@ -111,7 +109,7 @@ for (const { dialect, missing, fresh } of engines) {
         assert.match(half.state ?? '', /^1 of 3 steps of "20260103_000000_three" are committed and journaled/);
         assert.match(half.next[0] ?? '', /^svc db migrate resolve 20260103_000000_three --retry {4}/);
         assert.equal((await resolveMigration(adapter, THREE, 'retry')).status, 'rolled_back');
-        assert.deepEqual(await tables(adapter), ['one', 'two']);
+        assert.deepEqual(await tablesOf(adapter), ['one', 'two']);
       } finally {
         await adapter.connection.close();
         await drop();

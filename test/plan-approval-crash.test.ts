@@ -1,16 +1,14 @@
 import * as assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Svc } from '../config/sdk/index.ts';
 import { migrate } from '../core/migration/migrate.ts';
-import type { Target } from '../core/migration/target.ts';
 import { bundleScript } from './kit/bundle.ts';
 import { callsToInterrupt } from './kit/every-call.ts';
 import { mapConcurrently } from './kit/map-concurrently.ts';
 import { assertFullyMigrated, definedInCode } from './kit/migrations.ts';
 import { LIFTOFF_ONLY } from './kit/node-flags.ts';
 import { freshFolder } from './kit/pglite.ts';
-import { approvalConfig, approve, drops, ground, requestOf } from './kit/plan-approval.ts';
+import { approvalConfig, approve, drops, ground, requestOf, withClient } from './kit/plan-approval.ts';
 import { sixEngines } from './kit/six-engines.ts';
 import { test } from './kit/test.ts';
 
@@ -36,15 +34,6 @@ const engines = [
   { name: 'postgresql', title: 'PGlite', step: 14, missing: undefined, createDatabase: freshFolder },
 ];
 
-async function withSvc<T>(dialect: string, url: string, body: (svc: Svc, target: Target) => Promise<T>): Promise<T> {
-  const svc = new Svc({ config: approvalConfig(dialect, url) });
-  try {
-    return await body(svc, (await svc.database.connect({ database: 'main' })).getAdapter());
-  } finally {
-    await svc.close();
-  }
-}
-
 for (const { name, title: engine, step, missing, createDatabase } of engines) {
   const title = `${engine}: after a kill before any call, an approved plan is finished under its one approval`;
   if (missing !== undefined) {
@@ -66,7 +55,7 @@ for (const { name, title: engine, step, missing, createDatabase } of engines) {
       const kills = await mapConcurrently(places(), async (at) => {
         const { url, drop } = await createDatabase();
         try {
-          const requestId = await withSvc(name, url, async (svc, target) => {
+          const requestId = await withClient(approvalConfig(name, url), async (svc, target) => {
             await migrate(target, [ground].map(definedInCode));
             const asked = await requestOf(migrate(target, all.map(definedInCode)));
             await approve(svc, asked);
@@ -74,7 +63,7 @@ for (const { name, title: engine, step, missing, createDatabase } of engines) {
           });
           const wasKilled = await killRun(script, name, url, at);
           isFinished ||= !wasKilled;
-          await withSvc(name, url, async (svc, target) => {
+          await withClient(approvalConfig(name, url), async (svc, target) => {
             await migrate(target, all.map(definedInCode));
             await assertFullyMigrated(target, all);
             const { records } = await svc.approvals.list({ executionId: 'migrations of main' });

@@ -1,6 +1,4 @@
 import * as assert from 'node:assert/strict';
-import type { Config } from '../config/define.ts';
-import { Svc } from '../config/sdk/index.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
@@ -8,8 +6,9 @@ import { previewMigrate } from '../core/migration/preview.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
 import type { Target } from '../core/migration/target.ts';
 import { definedInCode } from './kit/migrations.ts';
-import { approvalConfig, approve, drops, ground, requestOf } from './kit/plan-approval.ts';
+import { approvalConfig, approve, drops, ground, requestOf, withClient } from './kit/plan-approval.ts';
 import { sixEngines } from './kit/six-engines.ts';
+import { tablesOf } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
@@ -23,15 +22,6 @@ const twoSteps = (tag: string, engine: string, table = 'two') =>
   });
 const key = { name: 'id', type: 'integer', primaryKey: true } as const;
 const was = { fields: [key, { name: 'note', type: 'string' }] } as const;
-
-async function withClient<T>(config: Config, body: (svc: Svc, target: Target) => Promise<T>): Promise<T> {
-  const svc = new Svc({ config });
-  try {
-    return await body(svc, (await svc.database.connect({ database: 'main' })).getAdapter());
-  } finally {
-    await svc.close();
-  }
-}
 
 /** Applies all migrations, and stops the last one between its two steps. */
 async function stopHalfway(target: Target, migrations: readonly ReturnType<typeof definedInCode>[]): Promise<void> {
@@ -66,8 +56,6 @@ function stoppingOnceApproved(target: Target): { readonly stopping: Target; read
   return { stopping: { ...target, approver: { ...methods, use } }, signal: stop.signal };
 }
 
-const tables = async ({ connection }: Target): Promise<string[]> => [...(await connection.introspect()).keys()].sort();
-
 for (const { name, dialect, missing, createDatabase } of sixEngines) {
   const title = `${name}: what began without approval is not finished without one`;
   if (missing !== undefined) {
@@ -95,18 +83,18 @@ for (const { name, dialect, missing, createDatabase } of sixEngines) {
             () => rollback(target),
           ])
             assert.equal((await expectError(change(), 'migration_half_done')).details.tag, stops.tag);
-          assert.deepEqual(await tables(target), ['one', 'two']);
+          assert.deepEqual(await tablesOf(target), ['one', 'two']);
 
           await approve(svc, await requestOf(resolveMigration(target, stops.tag, 'retry', { defined: all })));
-          assert.deepEqual(await tables(target), ['one', 'two']);
+          assert.deepEqual(await tablesOf(target), ['one', 'two']);
           const { signal, stopping } = stoppingOnceApproved(target);
           await expectError(resolveMigration(stopping, stops.tag, 'retry', { defined: all, signal }), 'interrupted');
-          assert.deepEqual(await tables(target), ['one', 'two']);
+          assert.deepEqual(await tablesOf(target), ['one', 'two']);
           // The approval is in the journal, and covers the rest: only the next migration is another plan.
           const next = await requestOf(migrate(target, all));
           await approve(svc, next);
           await migrate(target, all);
-          assert.deepEqual(await tables(target), ['second']);
+          assert.deepEqual(await tablesOf(target), ['second']);
         });
       } finally {
         await drop();
@@ -136,9 +124,9 @@ for (const { name, dialect, missing, createDatabase } of sixEngines) {
           const requestId = await requestOf(migrate(target, dropping.map(definedInCode)));
           await approve(svc, requestId);
           await stopHalfway(target, dropping.map(definedInCode));
-          assert.deepEqual(await tables(target), ['first', 'one', 'two']);
+          assert.deepEqual(await tablesOf(target), ['first', 'one', 'two']);
           await migrate(target, dropping.map(definedInCode));
-          assert.deepEqual(await tables(target), ['first', 'one']);
+          assert.deepEqual(await tablesOf(target), ['first', 'one']);
           assert.equal((await svc.approvals.list({ executionId: 'migrations of main' })).records.length, 1);
         });
       } finally {

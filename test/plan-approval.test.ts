@@ -16,9 +16,9 @@ import { MutableSchema } from '../core/schema/mutable-schema.ts';
 import { withClockAhead } from './kit/clock-ahead.ts';
 import { definedInCode } from './kit/migrations.ts';
 import { freshFolder } from './kit/pglite.ts';
-import { approvalConfig, approve, dba, drops, ground, requestOf } from './kit/plan-approval.ts';
+import { approvalConfig, approve, dba, drops, ground, requestOf, withClient } from './kit/plan-approval.ts';
 import { type Engine, sixEngines } from './kit/six-engines.ts';
-import { connectTarget } from './kit/target.ts';
+import { connectTarget, tablesOf } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 
@@ -38,16 +38,12 @@ async function withApproval(
   more: Parameters<typeof approvalConfig>[2] = {},
 ): Promise<void> {
   const { url, drop } = await createDatabase();
-  const svc = new Svc({ config: approvalConfig(dialect.name, url, more) });
   try {
-    await body(svc, (await svc.database.connect({ database: 'main' })).getAdapter(), url);
+    await withClient(approvalConfig(dialect.name, url, more), (svc, target) => body(svc, target, url));
   } finally {
-    await svc.close();
     await drop();
   }
 }
-
-const tables = async ({ connection }: Target): Promise<string[]> => [...(await connection.introspect()).keys()].sort();
 
 for (const engine of engines) {
   if (engine.missing !== undefined) {
@@ -60,7 +56,7 @@ for (const engine of engines) {
       withApproval(engine, async (svc, target) => {
         await migrate(target, all, { to: ground.tag });
         const requestId = await requestOf(migrate(target, all, { allowDestructive: true }));
-        assert.deepEqual(await tables(target), ['one', 'two']);
+        assert.deepEqual(await tablesOf(target), ['one', 'two']);
         assert.equal(await requestOf(migrate(target, all)), requestId, 'the same plan has one request');
 
         const unverified = svc.approvals.signal({ signal: 'approve', payload: { requestId } });
@@ -80,7 +76,7 @@ for (const engine of engines) {
           migrations.map(({ tag }) => tag),
           drops.map(({ tag }) => tag),
         );
-        assert.deepEqual(await tables(target), ['first', 'second']);
+        assert.deepEqual(await tablesOf(target), ['first', 'second']);
         const { status, run, decidedBy, parameters } = await svc.approvals.get(requestId);
         assert.deepEqual([status, run, decidedBy], ['approved', 'done', dba.id]);
         assert.deepEqual([parameters.environment, parameters.database, parameters.action], ['prd', 'main', 'migrate']);
@@ -104,7 +100,7 @@ for (const engine of engines) {
         assert.equal(await requestOf(db.schema.drop('notes')), dropped);
         await approve(svc, dropped);
         await db.schema.drop('notes');
-        assert.deepEqual(await tables(target), []);
+        assert.deepEqual(await tablesOf(target), []);
 
         const runner = new MigrationEngine(target);
         await runner.up(ground);
@@ -173,7 +169,7 @@ onPostgresql('a file that is added or edited after the approval makes another pl
   } as const;
   const edited = { ...first, up: [...first.up, third] };
   assert.notEqual(await requestOf(migrate(target, [ground, edited, second].map(definedInCode))), approved);
-  assert.deepEqual(await tables(target), ['one', 'two']);
+  assert.deepEqual(await tablesOf(target), ['one', 'two']);
 });
 
 onPostgresql('two runs at once use an approval once', async (svc, target, url) => {
@@ -219,7 +215,7 @@ onPostgresql('a plan that changes while a run waits for the lock does not run', 
     const error = await expectError(run, 'approval_stale');
     assert.match(String(error.state), /Nothing was changed/);
     assert.match(String(error.why), /Another migration was applied/);
-    assert.deepEqual(await tables(target), ['extra', 'one', 'two']);
+    assert.deepEqual(await tablesOf(target), ['extra', 'one', 'two']);
     await requestOf(migrate(target, all));
   } finally {
     await other.connection.close();
@@ -231,7 +227,7 @@ onPostgresql('an approval ends on the clock of the database, whatever this machi
   await withClockAhead(9 * 3_600_000, async () => {
     await migrate(target, all);
   });
-  assert.deepEqual(await tables(target), ['first', 'second']);
+  assert.deepEqual(await tablesOf(target), ['first', 'second']);
 });
 
 test('what was approved in one environment waits in another', async () => {
@@ -275,7 +271,7 @@ test('a tap of migration:plan sees a plan before it runs, and can deny it or req
       await migrate(target, all, { to: ground.tag });
       const denied = await expectError(migrate(target, all), 'hook_refused');
       assert.equal(denied.why, 'No losses on a Friday.');
-      assert.deepEqual(await tables(target), ['one', 'two']);
+      assert.deepEqual(await tablesOf(target), ['one', 'two']);
       const plan = plans.at(-1);
       assert.deepEqual(
         [plan?.environment, plan?.action, plan?.migrations.map(({ tag }) => tag)],
@@ -294,7 +290,7 @@ test('a tap of migration:plan sees a plan before it runs, and can deny it or req
     postgresql,
     async (_svc, target) => {
       assert.equal((await expectError(migrate(target, all), 'hook_refused')).why, 'out of order');
-      assert.deepEqual(await tables(target), []);
+      assert.deepEqual(await tablesOf(target), []);
     },
     { ...broken, environments: {} },
   );
@@ -302,7 +298,7 @@ test('a tap of migration:plan sees a plan before it runs, and can deny it or req
     postgresql,
     async (_svc, target) => {
       await expectError(migrate(target, all, { to: ground.tag }), 'config_invalid');
-      assert.deepEqual(await tables(target), []);
+      assert.deepEqual(await tablesOf(target), []);
     },
     { ...withTap((review) => review.requireApproval()), environments: {} },
   );

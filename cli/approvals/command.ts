@@ -58,7 +58,7 @@ abstract class ServedCommand extends ApprovalsCommand {
   }
 }
 
-/** A command that reads or decides requests. */
+/** A command that reads or decides requests, or on standing rules. */
 export abstract class RequestsCommand extends ServedCommand {
   abstract workOn(source: RequestSource): Promise<CommandResult | undefined>;
 
@@ -69,23 +69,6 @@ export abstract class RequestsCommand extends ServedCommand {
 
   workOnServer(source: ServerSource): Promise<CommandResult | undefined> {
     return this.workOn(source);
-  }
-}
-
-/** A command on standing rules. */
-export abstract class StandingCommand extends ServedCommand {
-  /** Without a runtime: on a server. */
-  abstract workOn(
-    approvals: Pick<Approvals, 'allow' | 'standingRules' | 'revokeStandingRule'>,
-    runtime?: Runtime,
-  ): Promise<CommandResult | undefined>;
-
-  work(approvals: Approvals, runtime: Runtime): Promise<CommandResult | undefined> {
-    return this.workOn(approvals, runtime);
-  }
-
-  workOnServer({ approvals }: ServerSource): Promise<CommandResult | undefined> {
-    return this.workOn(approvals);
   }
 }
 

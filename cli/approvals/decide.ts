@@ -22,7 +22,7 @@ const CURSOR = 3;
 
 /** Where requests are read and decided: the store of the configuration, or a server that has one. */
 export interface RequestSource {
-  readonly approvals: Pick<Approvals, 'list' | 'get' | 'signal'>;
+  readonly approvals: Pick<Approvals, 'list' | 'get' | 'signal' | 'allow' | 'standingRules' | 'revokeStandingRule'>;
   readonly product: string;
   readonly env: string;
   /** Absent on a server. */

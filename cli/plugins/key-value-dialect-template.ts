@@ -1,4 +1,4 @@
-import { embeddedStore, type PluginFiles, registrationOfDialect } from './templates.ts';
+import { dialectUnderTest, embeddedStore, type PluginFiles, registrationOfDialect } from './templates.ts';
 
 /** A dialect for a key-value engine with one file per database. */
 export function keyValueDialectFiles(name: string, identifier: string): PluginFiles {
@@ -107,11 +107,7 @@ keyValueFileSuite(test, {
 });
 dialectSuite(test, {
   ...keyValueSyntax,
-  name: '${name}',
-  dialect: ${identifier},
-  // Other processes, which the suite starts and kills, load the dialect from here.
-  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
-  createDatabase,
+${dialectUnderTest(name, identifier)}
   // Cases that cannot pass, each with the reason.
   skip: {
     'a watcher is notified of the records that notifyOn selects': '${name} does not notify other processes; they poll',

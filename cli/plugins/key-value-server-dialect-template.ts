@@ -1,4 +1,4 @@
-import { type PluginFiles, registrationOfDialect } from './templates.ts';
+import { dialectUnderTest, type PluginFiles, registrationOfDialect, storeUnderTest } from './templates.ts';
 
 /** A dialect from an `OrderedKeyServer`, for a key-value engine with a server. */
 export function keyValueServerDialectFiles(name: string, identifier: string): PluginFiles {
@@ -124,24 +124,14 @@ async function createDatabase() {
   return { url: url.href, drop: async () => undefined };
 }
 
-const store: StoreUnderTest = {
-  name: '${name}',
-  async createStore() {
-    const { url, drop } = await createDatabase();
-    return { connect: () => ${identifier}.connect(url, {}), drop };
-  },
-};
+${storeUnderTest(name, identifier)}
 
 // One case: npm run build && node --test --test-name-pattern='<part of its name>' dist/test/suite.test.js
 // The records first: they need less of the server.
 recordStoreSuite(test, store);
 dialectSuite(test, {
   ...keyValueSyntax,
-  name: '${name}',
-  dialect: ${identifier},
-  // Other processes, which the suite starts and kills, load the dialect from here.
-  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
-  createDatabase,
+${dialectUnderTest(name, identifier)}
   // For a server that answers slowly: timeoutMs: 600_000, randomSchemas: 5,
   // Cases that cannot pass, each with the reason. Without \`watch\` and \`now\`:
   skip: {

@@ -1,5 +1,5 @@
 import type { FieldType } from '../../core/schema/model.ts';
-import { embeddedStore, type PluginFiles, registrationOfDialect } from './templates.ts';
+import { dialectUnderTest, embeddedStore, type PluginFiles, registrationOfDialect } from './templates.ts';
 
 /** A dialect from the words of `@svc/sdk/dialect`, for an engine with one file per database. */
 export function sqlDialectFiles(name: string, identifier: string): PluginFiles {
@@ -191,11 +191,7 @@ dialectSuite(test, {
   ...sql,
   // To do: the engine's expression for the current time.
   syntax: { ...sql.syntax, now: 'now()' },
-  name: '${name}',
-  dialect: ${identifier},
-  // Other processes, which the suite starts and kills, load the dialect from here.
-  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
-  createDatabase,
+${dialectUnderTest(name, identifier)}
   // To do: add something to a table that a model cannot express: addUnsupportedObject(connection, table) { … }
   // Rules of a field that the engine does not apply: notEnforced: { length: '${name} does not limit the length of a value' },
   // Cases that cannot pass, each with the reason.

@@ -1,4 +1,4 @@
-import { type PluginFiles, registrationOfDialect } from './templates.ts';
+import { dialectUnderTest, type PluginFiles, registrationOfDialect, storeUnderTest } from './templates.ts';
 
 /** A dialect from the words of `sqlServerDialect`, for an SQL engine with a server. */
 export function sqlServerDialectFiles(name: string, identifier: string): PluginFiles {
@@ -260,13 +260,7 @@ async function createDatabase() {
   return { url: url.href, drop: () => onServer(\`DROP DATABASE \${name}\`) };
 }
 
-const store: StoreUnderTest = {
-  name: '${name}',
-  async createStore() {
-    const { url, drop } = await createDatabase();
-    return { connect: () => ${identifier}.connect(url, {}), drop };
-  },
-};
+${storeUnderTest(name, identifier)}
 
 // The second argument writes bytes, if the engine has no x'00ff'.
 const sql = sqlSyntax(quoteIdentifier);
@@ -276,11 +270,7 @@ dialectSuite(test, {
   ...sql,
   // To do: the engine's expression for the current time, as its catalog spells it.
   syntax: { ...sql.syntax, now: 'CURRENT_TIMESTAMP' },
-  name: '${name}',
-  dialect: ${identifier},
-  // Other processes, which the suite starts and kills, load the dialect from here.
-  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
-  createDatabase,
+${dialectUnderTest(name, identifier)}
   // For a server that answers slowly: timeoutMs: 600_000, randomSchemas: 5,
   // Rules of a field that the engine does not apply: notEnforced: { length: '${name} does not limit the length of a value' },
   async addUnsupportedObject(connection, table) {

@@ -39,13 +39,23 @@ async function createDatabase() {
   return { url: \`${name}://\${folder}/test.db\`, drop: async () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-const store: StoreUnderTest = {
+${storeUnderTest(name, identifier)}`;
+
+/** The store of the databases that `createDatabase` makes. */
+export const storeUnderTest = (name: string, identifier: string): string => `const store: StoreUnderTest = {
   name: '${name}',
   async createStore() {
     const { url, drop } = await createDatabase();
     return { connect: () => ${identifier}.connect(url, {}), drop };
   },
 };`;
+
+/** What every suite of a dialect says of it. */
+export const dialectUnderTest = (name: string, identifier: string): string => `  name: '${name}',
+  dialect: ${identifier},
+  // Other processes, which the suite starts and kills, load the dialect from here.
+  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
+  createDatabase,`;
 
 export function dialectFiles(name: string, identifier: string): PluginFiles {
   return {
@@ -104,11 +114,7 @@ const createDatabase: DialectUnderTest['createDatabase'] = async () => {
 dialectSuite(test, {
   // For SQL engines. Other engines implement insert, read, clear and raw here.
   ...sqlSyntax((column) => \`"\${column.replaceAll('"', '""')}"\`),
-  name: '${name}',
-  dialect: ${identifier},
-  // Other processes, which the suite starts and kills, load the dialect from here.
-  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
-  createDatabase,
+${dialectUnderTest(name, identifier)}
   // To do: add something to a table that a model cannot express: addUnsupportedObject(connection, table) { … }
   // Cases that cannot pass, each with the reason: skip: { '<case>': '<reason>' },
 });

@@ -180,9 +180,10 @@ export async function revokeStandingRule(
   by?: Principal,
 ): Promise<StandingRule> {
   const { standingRules, clock } = service;
-  const found = STANDING_ID.test(standingId) ? await standingRules.get(standingId) : undefined;
-  if (found && by) await assertMayRevoke(service, found.record, by);
-  const revoked = found && (await revokeRow(standingRules, clock, standingId));
+  const isId = STANDING_ID.test(standingId);
+  const found = isId && by && (await standingRules.get(standingId));
+  if (found) await assertMayRevoke(service, found.record, by);
+  const revoked = isId && (await revokeRow(standingRules, clock, standingId));
   if (revoked) return toStandingRule(revoked);
   throw new SvcError('standing_unknown', 'No standing rule has this id.', {
     state: 'Nothing was revoked.',

@@ -1,8 +1,9 @@
 import * as assert from 'node:assert/strict';
 import type { Config } from '../../config/define.ts';
-import type { Svc } from '../../config/sdk/index.ts';
+import { Svc } from '../../config/sdk/index.ts';
 import { migration } from '../../core/migration/builder.ts';
 import type { Migration } from '../../core/migration/migration.ts';
+import type { Target } from '../../core/migration/target.ts';
 import { expectError } from '../suites/expect-error.ts';
 
 /** A configuration whose only environment asks people of the role `dba` about plans that destroy data. */
@@ -14,6 +15,16 @@ export const approvalConfig = (dialect: string, url: string, more: Partial<Confi
   approvals: { store: { database: 'main' }, roles: { dba: ['group:dba'] } },
   ...more,
 });
+
+/** Runs `body` with a client and its database `main`. */
+export async function withClient<T>(config: Config, body: (svc: Svc, target: Target) => Promise<T>): Promise<T> {
+  const svc = new Svc({ config });
+  try {
+    return await body(svc, (await svc.database.connect({ database: 'main' })).getAdapter());
+  } finally {
+    await svc.close();
+  }
+}
 
 export const dba = { id: 'ann@acme.example', groups: ['dba'] };
 

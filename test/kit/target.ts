@@ -16,3 +16,7 @@ export async function connectTarget(
 ): Promise<Target> {
   return { database, product, env, dialect, connection: await dialect.connect(url, options), hooks: kernel.hooks };
 }
+
+/** The names of the tables of a database, in order. */
+export const tablesOf = async ({ connection }: Pick<Target, 'connection'>): Promise<string[]> =>
+  [...(await connection.introspect()).keys()].sort();

@@ -1,15 +1,13 @@
 import { Command, Option } from 'clipanion';
-import type { Runtime } from '../../../config/load/runtime.ts';
-import type { Approvals } from '../../../config/sdk/approvals.ts';
 import { SvcError } from '../../../core/errors.ts';
 import { assertNoAgentDecides } from '../../agent.ts';
-import { StandingCommand } from '../../approvals/command.ts';
-import { requiredToken } from '../../approvals/decide.ts';
+import { RequestsCommand } from '../../approvals/command.ts';
+import { type RequestSource, requiredToken } from '../../approvals/decide.ts';
 import { standingLine } from '../../approvals/standing-text.ts';
 import type { CommandResult } from '../../base.ts';
 import { parseCount, parseDate } from '../../flag-values.ts';
 
-export default class ApprovalsAllow extends StandingCommand {
+export default class ApprovalsAllow extends RequestsCommand {
   static override paths = [['approvals', 'allow']];
   static override usage = Command.Usage({
     description: 'Lets later calls like an approved one run without a decision.',
@@ -39,7 +37,7 @@ export default class ApprovalsAllow extends StandingCommand {
     description: 'A parameter that may also be lower, and its highest value: amount=50. Repeatable.',
   });
 
-  async workOn(approvals: Pick<Approvals, 'allow'>, runtime?: Runtime): Promise<CommandResult> {
+  async workOn({ approvals, runtime }: RequestSource): Promise<CommandResult> {
     assertNoAgentDecides(runtime);
     const uses = parseCount('--uses', this.uses) ?? Number.NaN;
     const until = parseDate('--until', this.until) ?? new Date(Number.NaN);

@@ -1,11 +1,11 @@
 import { Command } from 'clipanion';
-import type { Approvals } from '../../../../config/sdk/approvals.ts';
 import type { StandingRule } from '../../../../core/approval/standing-rules.ts';
-import { StandingCommand } from '../../../approvals/command.ts';
+import { RequestsCommand } from '../../../approvals/command.ts';
+import type { RequestSource } from '../../../approvals/decide.ts';
 import { standingLine } from '../../../approvals/standing-text.ts';
 import type { CommandResult } from '../../../base.ts';
 
-export default class ApprovalsStandingList extends StandingCommand {
+export default class ApprovalsStandingList extends RequestsCommand {
   static override paths = [['approvals', 'standing', 'list']];
   static override usage = Command.Usage({
     description: 'Lists the standing rules, with how often each was used.',
@@ -13,7 +13,7 @@ export default class ApprovalsStandingList extends StandingCommand {
     examples: [['All standing rules', 'svc approvals standing list']],
   });
 
-  async workOn(approvals: Pick<Approvals, 'standingRules'>): Promise<CommandResult> {
+  async workOn({ approvals }: RequestSource): Promise<CommandResult> {
     const standingRules: StandingRule[] = [];
     for await (const standing of approvals.standingRules()) standingRules.push(standing);
     const now = Date.now();

@@ -1,9 +1,9 @@
 import { Command, Option } from 'clipanion';
-import type { Approvals } from '../../../../config/sdk/approvals.ts';
-import { StandingCommand } from '../../../approvals/command.ts';
+import { RequestsCommand } from '../../../approvals/command.ts';
+import type { RequestSource } from '../../../approvals/decide.ts';
 import type { CommandResult } from '../../../base.ts';
 
-export default class ApprovalsStandingRevoke extends StandingCommand {
+export default class ApprovalsStandingRevoke extends RequestsCommand {
   static override paths = [['approvals', 'standing', 'revoke']];
   static override usage = Command.Usage({
     description: 'Ends a standing rule: from then on, such calls need a decision.',
@@ -14,7 +14,7 @@ export default class ApprovalsStandingRevoke extends StandingCommand {
 
   standingId = Option.String();
 
-  async workOn(approvals: Pick<Approvals, 'revokeStandingRule'>): Promise<CommandResult> {
+  async workOn({ approvals }: RequestSource): Promise<CommandResult> {
     const revoked = await approvals.revokeStandingRule(this.standingId);
     this.print(
       `The standing rule ${revoked.standingId} is revoked. It was used ${revoked.used} of ${revoked.uses} times.`,

@@ -2,6 +2,7 @@ import { version } from '../../../../core/version.ts';
 import { components, ref, withReferences } from './components.ts';
 import {
   about,
+  atMost,
   count,
   flag,
   list,
@@ -241,12 +242,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       summary: 'Lets later calls like an approved one run. Needs the role in `standing` of the rule of the request.',
       body: object(
         { requestId: about(text, 'of a request that was approved'), uses: count, until: moment },
-        {
-          atMost: about(
-            { type: 'object', additionalProperties: { type: 'number' } },
-            'parameters that may also be lower, and their highest value',
-          ),
-        },
+        { atMost },
       ),
       answers: { 200: ['The standing rule.', jsonOf(ref('StandingRule'))] },
       errors: SENDING,

@@ -1,4 +1,6 @@
 import type { ListQuery } from '../../../../core/approval/list-approvals.ts';
+import { parseDecision } from '../../../../core/approval/parse-decision.ts';
+import { problemText, type Shape, shapeProblems } from '../../../../core/validate-shape.ts';
 import { invalidQuery } from '../http-errors.ts';
 
 const ISO = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/;
@@ -21,7 +23,22 @@ export function listQuery(fields: URLSearchParams, known: readonly Field[] = LIS
 }
 
 /** A moment in ISO 8601; undefined for any other text. The date may still be none. */
-export const parseMoment = (text: string): Date | undefined => (ISO.test(text) ? new Date(text) : undefined);
+const parseMoment = (text: string): Date | undefined => (ISO.test(text) ? new Date(text) : undefined);
+
+/** A body of this shape. Throws an `HttpError`. */
+export function readInput<Input>(body: Uint8Array, shape: Shape): Input {
+  const input = parseDecision(body);
+  const problems = shapeProblems(input, shape);
+  if (problems.length > 0) throw invalidQuery(problems.map(problemText).join(' '));
+  return input as Input;
+}
+
+/** The `until` of a body. Throws an `HttpError`. */
+export function readUntil(text: string): Date {
+  const until = parseMoment(text);
+  if (!until) throw invalidQuery('until is not a date and time in ISO 8601.');
+  return until;
+}
 
 function fieldValue(field: Field, value: string): string | number | boolean | Date {
   switch (field) {

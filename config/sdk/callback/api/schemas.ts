@@ -111,6 +111,10 @@ export const delegation = open(
   { delegationId: text, from: text, groups: texts, to: text, createdAt: moment, until: moment },
   { revokedAt: moment },
 );
+export const atMost = about(
+  { type: 'object', additionalProperties: { type: 'number' } },
+  'parameters that may also be lower, and their highest value',
+);
 export const standingRule = open(
   {
     standingId: text,
@@ -118,10 +122,7 @@ export const standingRule = open(
     agentTag: text,
     tool: text,
     parameters: values,
-    atMost: about(
-      { type: 'object', additionalProperties: { type: 'number' } },
-      'parameters that may also be lower, and their highest value',
-    ),
+    atMost,
     by: about(text, 'who made it'),
     uses: count,
     used: count,

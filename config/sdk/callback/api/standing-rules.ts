@@ -1,4 +1,3 @@
-import { parseDecision } from '../../../../core/approval/parse-decision.ts';
 import type { Principal } from '../../../../core/approval/principal.ts';
 import type { ApprovalService } from '../../../../core/approval/service.ts';
 import {
@@ -8,9 +7,9 @@ import {
   revokeStandingRule,
   type StandingRule,
 } from '../../../../core/approval/standing-rules.ts';
-import { problemText, type Shape, shapeProblems } from '../../../../core/validate-shape.ts';
-import { invalidQuery, refuseInput } from '../http-errors.ts';
-import { parseMoment } from './query.ts';
+import type { Shape } from '../../../../core/validate-shape.ts';
+import { refuseInput } from '../http-errors.ts';
+import { readInput, readUntil } from './query.ts';
 
 // Standing rules for people with a token. Who may make one is decided where every other way decides it.
 
@@ -27,13 +26,8 @@ export async function allStandingRules(service: ApprovalService): Promise<Standi
 
 /** Throws an `HttpError`, or what `createStandingRule` throws. */
 export async function allow(service: ApprovalService, token: string, body: Uint8Array): Promise<StandingRule> {
-  const input = parseDecision(body);
-  const problems = shapeProblems(input, BODY);
-  if (problems.length > 0) throw invalidQuery(problems.map(problemText).join(' '));
-  const { until, ...rest } = input as Omit<NewStandingRule, 'until'> & { readonly until: string };
-  const end = parseMoment(until);
-  if (!end) throw invalidQuery('until is not a date and time in ISO 8601.');
-  return createStandingRule(service, { ...rest, until: end }, { token }).catch(refuseInput);
+  const { until, ...rest } = readInput<Omit<NewStandingRule, 'until'> & { readonly until: string }>(body, BODY);
+  return createStandingRule(service, { ...rest, until: readUntil(until) }, { token }).catch(refuseInput);
 }
 
 /** Throws an `HttpError`, or what `revokeStandingRule` throws. */

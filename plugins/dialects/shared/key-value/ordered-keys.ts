@@ -88,11 +88,9 @@ export function orderedKeyDriver(server: OrderedKeyServer): KeyValueDriver {
       const outcomes: RowOutcome[] = [];
       // A row that moves has two keys.
       for (const part of parts(writes, Math.max(1, (maxKeys - expected.length) >> 1))) {
-        let written: readonly RowOutcome[] | undefined;
-        while (!written) {
-          if (!(await isMet(expected))) return 'conflict';
-          written = await writePart(server, part, expected, fields, read);
-        }
+        let written: readonly RowOutcome[] | 'conflict' | undefined;
+        while (!written) written = await writePart(server, part, expected, fields, read);
+        if (written === 'conflict') return written;
         outcomes.push(...written);
       }
       return outcomes;
@@ -112,16 +110,18 @@ export function orderedKeyDriver(server: OrderedKeyServer): KeyValueDriver {
   };
 }
 
-/** Undefined if somebody else changed one of the keys in between. */
+/** `conflict` if `expected` is not met; undefined if somebody else changed one of the keys in between. */
 async function writePart(
   server: OrderedKeyServer,
   writes: readonly RowWrite[],
   expected: readonly ExpectedText[],
   fields: readonly Field[],
   read: KeyValueDriver['read'],
-): Promise<readonly RowOutcome[] | undefined> {
-  const keys = writes.flatMap(({ key, moveTo }) => (moveTo === undefined ? [key] : [key, moveTo]));
+): Promise<readonly RowOutcome[] | 'conflict' | undefined> {
+  const rows = writes.flatMap(({ key, moveTo }) => (moveTo === undefined ? [key] : [key, moveTo]));
+  const keys = [...expected.map(({ key }) => key), ...rows];
   const texts = new Map((await read(keys)).map((text, at) => [keys[at], text]));
+  if (!expected.every(({ key, text }) => texts.get(key) === text)) return 'conflict';
   const unchanged: ExpectedText[] = [];
   const put: { key: string; text: string }[] = [];
   const remove: string[] = [];
