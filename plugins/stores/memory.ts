@@ -21,6 +21,8 @@ import { deepFreeze } from '../../core/tool/safe-json.ts';
 import { type Position, SortedIndex } from './sorted-index.ts';
 
 type Stored = Versioned<RecordValues>;
+/** Where an index has a row. An index is named by its name and the values of its `equals` columns. */
+type Place = readonly [index: string, position: Position];
 type Listener = (key?: string) => void;
 
 /** Keeps records in this process: no other process sees them, and a restart loses them. */
@@ -77,7 +79,7 @@ class Table implements RecordStore<RecordValues> {
   readonly #clock: () => number;
   readonly #onChange: (key: string) => void;
   readonly #rows = new Map<string, Stored>();
-  /** By index name and values of its `equals` columns. */
+  readonly #places = new Map<string, readonly Place[]>();
   readonly #indexes = new Map<string, SortedIndex>();
 
   constructor(definition: RecordDefinition<RecordValues>, clock: () => number, onChange: (key: string) => void) {
@@ -107,7 +109,6 @@ class Table implements RecordStore<RecordValues> {
     if (!found) return 'missing';
     if (found.version !== version) return 'stale';
     if (before !== undefined && Number(found.record[before]) <= this.#clock()) return 'late';
-    this.#remove(key, found);
     this.#put(key, { record: this.#frozenRecord(record), version: version + 1 });
     return 'replaced';
   }
@@ -116,7 +117,8 @@ class Table implements RecordStore<RecordValues> {
     const found = this.#rows.get(key);
     if (!found) return 'missing';
     if (found.version !== version) return 'stale';
-    this.#remove(key, found);
+    this.#rows.delete(key);
+    this.#move(key, []);
     return 'removed';
   }
 
@@ -151,28 +153,37 @@ class Table implements RecordStore<RecordValues> {
 
   #put(key: string, stored: Stored): void {
     this.#rows.set(key, stored);
-    for (const [index, position] of this.#positionsOf(key, stored)) index.add(position);
+    this.#move(
+      key,
+      this.#definition.indexes.map(({ name, equals, sort }) => [
+        indexKey(name, equals, stored.record),
+        [sortValue(stored.record[sort]) ?? null, key],
+      ]),
+    );
     if (this.#definition.notifyOn?.(stored.record)) this.#onChange(key);
   }
 
-  #remove(key: string, stored: Stored): void {
-    this.#rows.delete(key);
-    for (const [index, position, name] of this.#positionsOf(key, stored)) {
-      index.delete(position);
-      if (index.size === 0) this.#indexes.delete(name);
-    }
+  #move(key: string, to: readonly Place[]): void {
+    const from = this.#places.get(key) ?? [];
+    for (const place of from) if (!to.some((one) => isSamePlace(one, place))) this.#leave(place);
+    for (const place of to) if (!from.some((one) => isSamePlace(one, place))) this.#enter(place);
+    if (to.length > 0) this.#places.set(key, to);
+    else this.#places.delete(key);
   }
 
-  *#positionsOf(key: string, { record }: Stored): Generator<[SortedIndex, Position, string]> {
-    for (const { name, equals, sort } of this.#definition.indexes) {
-      const indexName = indexKey(name, equals, record);
-      let index = this.#indexes.get(indexName);
-      if (!index) {
-        index = new SortedIndex();
-        this.#indexes.set(indexName, index);
-      }
-      yield [index, [sortValue(record[sort]) ?? null, key], indexName];
+  #leave([name, position]: Place): void {
+    const index = this.#indexes.get(name);
+    index?.delete(position);
+    if (index?.size === 0) this.#indexes.delete(name);
+  }
+
+  #enter([name, position]: Place): void {
+    let index = this.#indexes.get(name);
+    if (!index) {
+      index = new SortedIndex();
+      this.#indexes.set(name, index);
     }
+    index.add(position);
   }
 
   /** A copy that neither the writer nor readers can change. */
@@ -190,6 +201,10 @@ class Table implements RecordStore<RecordValues> {
     return typeof value === 'object' ? deepFreeze(JSON.parse(JSON.stringify(value))) : (value as RecordValue);
   }
 }
+
+/** Of one row. */
+const isSamePlace = ([index, [sort]]: Place, [other, [otherSort]]: Place): boolean =>
+  index === other && sort === otherSort;
 
 function pickColumns(record: RecordValues, columns: readonly string[]): RecordValues {
   return Object.fromEntries(columns.map((column) => [column, record[column] ?? null]));
