@@ -15,6 +15,11 @@ export interface Dialect<Step = unknown> {
   /** Throws `not_supported`, `name_invalid` or `field_invalid` before anything has run. */
   compile(operation: Operation, before: SchemaModel): readonly Statement<Step>[];
   /**
+   * The same change by statements during which the table can be read and written, for a table with many rows. Undefined where
+   * those of `compile` do not block it for long. Throws as `compile` does.
+   */
+  compileOnline?(operation: Operation, before: SchemaModel): readonly Statement<Step>[] | undefined;
+  /**
    * The normal form of a model: what `introspect` returns after the model is created. Two models are equal to this
    * engine if their normal forms are equal.
    */

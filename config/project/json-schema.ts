@@ -114,6 +114,10 @@ const DETAILS: Readonly<Record<string, JsonSchema>> = {
   makes: { description: 'What the statement makes, as operations on the model. The catalog is compared with it.' },
   lossy: { description: 'Data that `up` destroys or `down` cannot restore, one sentence each.' },
   allow: { description: 'What `up` may do without a flag: copy a whole table, destroy data.' },
+  online: {
+    description:
+      'Whether tables are changed by statements during which they can be read and written; without it, those with more than 10,000 rows are. PostgreSQL.',
+  },
 };
 
 const DEFINITIONS: ReadonlyMap<Shape, string> = new Map<Shape, string>([

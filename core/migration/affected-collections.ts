@@ -82,11 +82,19 @@ export function affectedMembers(operation: MigrationOperation): readonly string[
 }
 
 /**
- * Tables that the planned migrations create. They stay empty during the run, so a destructive operation on them destroys
- * no data. A table that a raw statement mentions is removed from the set, because the statement may insert rows.
+ * Tables that the planned migrations create, and the earlier names of others. Created ones stay empty during the run, so a
+ * destructive operation on them destroys no data. One that a raw statement mentions no longer counts as created, because the
+ * statement may insert rows.
  */
 export class CreatedTables {
   readonly #names = new Set<string>();
+  /** By their new name, the name of tables before the run. */
+  readonly #renamed = new Map<string, string>();
+
+  /** The name of a table before the run. */
+  presentName(name: string): string {
+    return this.#renamed.get(name) ?? name;
+  }
 
   affectsOnlyCreated(operation: MigrationOperation): boolean {
     const affected = affectedCollections(operation);
@@ -104,6 +112,8 @@ export class CreatedTables {
         return;
       case 'renameCollection':
         if (this.#names.delete(operation.collection)) this.#names.add(operation.to);
+        else this.#renamed.set(operation.to, this.presentName(operation.collection));
+        this.#renamed.delete(operation.collection);
         return;
       case 'raw': {
         const text = JSON.stringify(operation).toLowerCase();

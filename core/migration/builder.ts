@@ -79,6 +79,7 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
   #description: string | undefined;
   readonly #lossy: (string | (() => string))[] = [];
   readonly #allow: Permission[] = [];
+  #online: boolean | undefined;
   #irreversible: string | undefined;
 
   constructor(tag: string) {
@@ -105,6 +106,15 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
   /** Permits what would otherwise need a flag of the run: copying a table (`copy`), destroying data (`destructive`). */
   allow(...permissions: readonly Permission[]): this {
     this.#allow.push(...permissions);
+    return this;
+  }
+
+  /**
+   * Whether tables are changed by statements during which they can be read and written, whatever their size. By default, only
+   * tables with more than 10,000 rows are.
+   */
+  online(isOnline = true): this {
+    this.#online = isOnline;
     return this;
   }
 
@@ -315,6 +325,7 @@ export class MigrationBuilder implements Readonly<Record<OperationType, unknown>
       ...(irreversibleOn.size > 0 && { irreversibleOn: [...irreversibleOn] }),
       ...(lossy.length > 0 && { lossy }),
       ...(this.#allow.length > 0 && { allow: [...new Set(this.#allow)] }),
+      ...(this.#online !== undefined && { online: this.#online }),
     };
     const problems = migrationProblems(built);
     if (problems.length > 0) throw this.#invalid(problems);

@@ -24,6 +24,11 @@ export interface Migration {
   readonly lossy?: readonly string[];
   /** What `up` may do without a flag of the run: copy a whole table, which blocks writes to it; destroy data. */
   readonly allow?: readonly Permission[];
+  /**
+   * Whether tables are changed by statements during which they can be read and written, on an engine that has a choice. By
+   * default, only tables with more than 10,000 rows are. Not part of the checksum.
+   */
+  readonly online?: boolean;
   /** What `svc db migrate lint` leaves out. Not part of the checksum. */
   readonly lintIgnore?: readonly LintIgnore[];
 }

@@ -9,6 +9,7 @@ import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { assertNewNamesFree, assertTableName } from '../schema/names.ts';
 import type { CreateCollection, MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
+import { type CompileContext, compileOperation } from './compile-operation.ts';
 import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
@@ -91,6 +92,7 @@ export async function planMigration(
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   const adopted: Collection[] = [];
+  const compile = { created, ...(migration.online !== undefined && { online: migration.online }) };
   for (const [index, operation] of migration[direction].entries()) {
     if (skipped.has(operation)) continue;
     try {
@@ -105,7 +107,7 @@ export async function planMigration(
       for (const part of parts) {
         const at = ran.push(part) - 1;
         const needed = isObjectOperation(part) ? 0 : (transactionLocks?.count(part, model) ?? 0);
-        const compiledPart = await planOperation(target, part, model, { before, preexisting, adopted });
+        const compiledPart = await planOperation(target, part, model, { before, preexisting, adopted, compile });
         if (compiledPart.length > 0) locks += needed;
         const keptMs = part === parts.at(-1) ? replacement?.keep?.ms : undefined;
         for (const [position, statement] of compiledPart.entries()) {
@@ -158,12 +160,13 @@ export async function planMigration(
   };
 }
 
-/** The collections that the operations of a migration concern. */
-interface PlannedCollections {
+/** The collections that the operations of a migration concern, and how the operations are compiled. */
+interface PlanContext {
   /** Affected ones before the migration; undefined if they do not exist. */
   readonly before: Map<string, Collection | undefined>;
   readonly preexisting: Set<string> | undefined;
   readonly adopted: Collection[];
+  readonly compile: CompileContext;
 }
 
 /** Compiles an operation, and adds the collections that it concerns. */
@@ -171,7 +174,7 @@ async function planOperation(
   target: Target,
   operation: MigrationOperation,
   model: MutableSchema,
-  { before, preexisting, adopted }: PlannedCollections,
+  { before, preexisting, adopted, compile }: PlanContext,
 ): Promise<readonly Statement[]> {
   const { connection, dialect } = target;
   if (isObjectOperation(operation)) return compileObject(dialect, operation);
@@ -183,7 +186,7 @@ async function planOperation(
     if (model.has(operation.name)) preexisting?.add(operation.name);
     if (exists) return [];
   }
-  const statements = dialect.compile(operation, model);
+  const statements = await compileOperation(target, operation, model, compile);
   applyToModel(target, operation, model);
   return statements;
 }

@@ -27,6 +27,7 @@ export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
   irreversibleOn: { list: 'string' },
   lossy: { list: 'string' },
   allow: { list: { oneOf: PERMISSIONS } },
+  online: 'boolean',
   lintIgnore: {
     list: { properties: { rule: 'string', reason: 'string', operation: 'number' }, required: ['rule', 'reason'] },
   },
@@ -59,6 +60,7 @@ function migrationShapeProblems(value: unknown): string[] {
   if (allow !== undefined && !(Array.isArray(allow) && allow.every((item) => PERMISSIONS.includes(item)))) {
     problems.push(`allow: must be an array of ${PERMISSIONS.map((one) => `"${one}"`).join(' and ')}.`);
   }
+  if (value.online !== undefined && typeof value.online !== 'boolean') problems.push('online: must be true or false.');
   if (value.lintIgnore !== undefined) problems.push(...lintIgnoreProblems(value.lintIgnore));
   for (const direction of ['up', 'down'] as const) {
     const operations = value[direction];

@@ -10,7 +10,7 @@ import { connectTarget } from './target.ts';
 
 export interface MigratorOptions {
   readonly connect?: ConnectOptions;
-  /** Counts the queries of Cassandra's driver instead of the calls to the connection. */
+  /** Counts the queries of the driver of PostgreSQL or Cassandra instead of the calls to the connection. */
   readonly countQueries?: true;
   /** Keeps what the migrations drop. */
   readonly keepMs?: number;
@@ -57,12 +57,16 @@ function counting<T extends object>(target: T): T {
 }
 
 async function countDriverQueries(): Promise<void> {
-  const { Client } = (await import('cassandra-driver')).default;
-  const execute = Client.prototype.execute as (...all: unknown[]) => unknown;
-  Client.prototype.execute = function (this: unknown, ...all: unknown[]) {
+  if (name === 'postgresql') countCallsOf((await import('pg')).default.Client.prototype, 'query');
+  else countCallsOf((await import('cassandra-driver')).default.Client.prototype, 'execute');
+}
+
+function countCallsOf<Name extends string>(prototype: Record<Name, unknown>, method: Name): void {
+  const original = prototype[method] as (...all: unknown[]) => unknown;
+  prototype[method] = function (this: unknown, ...all: unknown[]) {
     countCall();
-    return execute.apply(this, all);
-  } as typeof Client.prototype.execute;
+    return original.apply(this, all);
+  };
 }
 
 const dialect = await DIALECTS[name]?.();

@@ -6,6 +6,7 @@ import { normalize } from './catalog/normalize.ts';
 import { grammar } from './compile/grammar.ts';
 import { countLocks } from './compile/lock-count.ts';
 import { objects } from './compile/objects.ts';
+import { compileOnline } from './compile/online.ts';
 import type { PostgresqlStep } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { createConnection, type OpenSession } from './connection/connection.ts';
@@ -28,6 +29,7 @@ export const postgresql: Dialect<PostgresqlStep> = {
     transactionLocks: { count: countLocks, perMigration: LOCKS_PER_MIGRATION },
   },
   compile: (operation, before) => compileSql(grammar, operation, before),
+  compileOnline,
   normalize,
   objects,
   identify,

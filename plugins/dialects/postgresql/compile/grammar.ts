@@ -17,7 +17,8 @@ import { columnType, isSerial, nativeSource, nowSql } from './types.ts';
 
 const SYSTEM_COLUMNS = new Set(['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid']);
 
-const alter = (table: string, clauses: readonly string[], facts?: StatementFacts): Statement<SqlText> =>
+/** An ALTER TABLE. */
+export const alter = (table: string, clauses: readonly string[], facts?: StatementFacts): Statement<SqlText> =>
   alterTable({ quoteIdentifier }, table, clauses, facts);
 
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
@@ -136,7 +137,11 @@ export const grammar: Grammar<PostgresqlStep> = {
   raw: compileRaw,
 };
 
-function columnComment(table: string, { name, comment }: Field, schema = SCHEMA_PLACEHOLDER): Statement<SqlText> {
+export function columnComment(
+  table: string,
+  { name, comment }: Field,
+  schema = SCHEMA_PLACEHOLDER,
+): Statement<SqlText> {
   const column = `${schema}${quoteIdentifier(table)}.${quoteIdentifier(name)}`;
   return sqlStatement(`COMMENT ON COLUMN ${column} IS ${comment === undefined ? 'NULL' : quoteLiteral(comment)}`);
 }

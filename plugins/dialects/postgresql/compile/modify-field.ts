@@ -17,8 +17,17 @@ import { isSerial, nativeSource, storedType } from './types.ts';
 export const dropPrimaryKey = ({ quoteIdentifier }: Grammar, table: string): string =>
   `DROP CONSTRAINT ${quoteIdentifier(primaryKeyName(table))}`;
 
-/** Mostly one ALTER TABLE: the server drops constraints before it changes the column, and adds them afterwards. */
-export function modifyField(grammar: Grammar, before: Collection, from: Field, to: Field): Statement<SqlText>[] {
+/**
+ * Mostly one ALTER TABLE: the server drops constraints before it changes the column, and adds them afterwards. `suffix` follows
+ * each check that it adds.
+ */
+export function modifyField(
+  grammar: Grammar,
+  before: Collection,
+  from: Field,
+  to: Field,
+  suffix: '' | ' NOT VALID' = '',
+): Statement<SqlText>[] {
   const { quoteIdentifier } = grammar;
   const table = before.name;
   const column = quoteIdentifier(from.name);
@@ -60,7 +69,8 @@ export function modifyField(grammar: Grammar, before: Collection, from: Field, t
   // An adopted column that the model takes for an identity may still contain nulls.
   if (isRequired(to) && (!isRequired(from) || (to.required && !from.required))) clause('SET NOT NULL');
   if (!isRequired(to) && isRequired(from)) clause('DROP NOT NULL');
-  for (const constraint of newConstraints) if (!oldConstraints.includes(constraint)) clauses.push(`ADD ${constraint}`);
+  for (const constraint of newConstraints)
+    if (!oldConstraints.includes(constraint)) clauses.push(`ADD ${constraint}${suffix}`);
   const key = primaryKeyAfter(before, to);
   if (keyChanges && key.length > 0) clauses.push(`ADD ${primaryKeyConstraint(grammar, key, table)}`);
 
@@ -94,7 +104,7 @@ function assertNoSelfReference({ name: table, constraints }: Collection, { name 
   }
 }
 
-function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {
+export function defaultOf(grammar: Grammar, field: Field, table: string): string | undefined {
   if (field.autoGenerate && !isIdentity(field)) return grammar.generated(field)?.replace(/^DEFAULT /, '');
   return defaultExpression(grammar, field, table);
 }

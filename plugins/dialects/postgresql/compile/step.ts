@@ -1,11 +1,20 @@
 import type { RawSql, SqlText } from '../../sql/statement.ts';
 
 /** What a statement does, as the journal stores it. */
-export type PostgresqlStep = SqlText | RawSql | DropInvalidIndex;
+export type PostgresqlStep = SqlText | RawSql | DropInvalidIndex | Fill;
 
 /** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index if it fails. */
 export interface DropInvalidIndex {
   readonly kind: 'dropInvalidIndex';
   readonly index: string;
   readonly table: string;
+}
+
+/** Sets a column where it is null, in batches. */
+export interface Fill {
+  readonly kind: 'fill';
+  readonly table: string;
+  readonly column: string;
+  /** An expression, computed for each row. */
+  readonly value: string;
 }

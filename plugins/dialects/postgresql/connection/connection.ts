@@ -13,6 +13,7 @@ import { readCatalog, readKeptNames } from '../catalog/read-catalog.ts';
 import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { SCHEMA_COMMENT } from '../compile/online-steps.ts';
 import { DOLLAR_TAG } from '../compile/plpgsql-guards.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
@@ -88,7 +89,7 @@ export async function createConnection({
       return { ...report, texts: statements.map(({ text }) => text) };
     },
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
-    query: rows,
+    query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, schema)),
     permissionProbes: permissionProbes(schema, name),
     referenceProbe: (references) => referenceProbe(schema, references),
     introspect: async (collections) => (await readTables(collections)).model,

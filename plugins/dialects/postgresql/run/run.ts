@@ -24,6 +24,7 @@ import type { Settings } from '../connection/settings.ts';
 import { recordGrammar } from '../records/record-backend.ts';
 import { readBackSql, recordWriteSql } from '../records/record-writes.ts';
 import { blockersOf, withBlockers } from './blocking-sessions.ts';
+import { runFill } from './fill.ts';
 import { dropInvalidIndex, waitForIndexBuilds } from './invalid-index.ts';
 
 const BATCH_SEGMENTS = 50;
@@ -77,7 +78,7 @@ export async function runSegments(
     );
     const outcome = await context.session.exclusive((exec) =>
       batch.segments[0]?.transactional === false
-        ? runOutsideTransaction(context, exec, batch.segments[0])
+        ? runOutsideTransaction(context, exec, batch.segments[0], observer)
         : runBatch(context, exec, batch),
     );
     written.push(...outcome.written);
@@ -181,6 +182,7 @@ function statementText({ schema }: RunContext, step: PostgresqlStep): string {
     case 'raw':
       return step.inSchema ? `${searchSchema(schema)};\n${step.sql}\n;${RESTORE_SEARCH_PATH}` : step.sql;
     case 'dropInvalidIndex':
+    case 'fill':
       throw new Error('this step cannot be in a transaction');
   }
 }
@@ -301,6 +303,7 @@ async function runOutsideTransaction(
   context: RunContext,
   exec: ExecSql,
   segment: Segment<PostgresqlStep>,
+  observer: RunObserver | undefined,
 ): Promise<BatchOutcome> {
   const [statement, ...more] = segment.statements;
   if (!statement || more.length > 0 || segment.writes.length > 0)
@@ -310,7 +313,7 @@ async function runOutsideTransaction(
     try {
       if (statement.repair?.kind === 'dropInvalidIndex')
         await waitForIndexBuilds(exec, `${context.schema}${quoteIdentifier(statement.repair.table)}`);
-      await runStep(context, exec, statement.run);
+      await runStep(context, exec, statement.run, observer);
     } catch (error) {
       // An existing index of that name is not part of this run: another session may be building it.
       if (codeOf(error) !== DUPLICATE_TABLE) await runRepair(context, exec, statement);
@@ -321,7 +324,8 @@ async function runOutsideTransaction(
     if (isRaw(statement) && !(await holdsLock(context, exec))) throw lockReleasedError();
     return { written: [[]] };
   } catch (error) {
-    const failure = { statement: 0, error: statementError(statement, error) };
+    const mayContinue = statement.idempotent && isTransient(error);
+    const failure = { statement: 0, error: statementError(statement, error), ...(mayContinue && { transient: true }) };
     return { written: [], failure: isRejectedBeforeExecution(error) ? { ...failure, rolledBack: true } : failure };
   }
 }
@@ -330,9 +334,22 @@ async function holdsLock({ schema }: RunContext, exec: ExecSql): Promise<boolean
   return (await rowsOf(exec, `SELECT FROM ${lockHeldBySession(schema)}`)).length > 0;
 }
 
-async function runStep(context: RunContext, exec: ExecSql, step: PostgresqlStep): Promise<void> {
-  if (step.kind === 'dropInvalidIndex') await dropInvalidIndex(exec, context.schema, step);
-  else await exec(statementText(context, step));
+async function runStep(
+  context: RunContext,
+  exec: ExecSql,
+  step: PostgresqlStep,
+  observer?: RunObserver,
+): Promise<void> {
+  const { schema, settings } = context;
+  switch (step.kind) {
+    case 'dropInvalidIndex':
+      return dropInvalidIndex(exec, schema, step);
+    case 'fill':
+      return runFill({ exec, schema, settings, shouldStop: () => observer?.shouldRetry() === false }, step);
+    case 'sql':
+    case 'raw':
+      await exec(statementText(context, step));
+  }
 }
 
 async function runRepair(context: RunContext, exec: ExecSql, { repair }: Statement<PostgresqlStep>): Promise<void> {
