@@ -1,0 +1,253 @@
+import * as assert from 'node:assert/strict';
+import pg from 'pg';
+import { MigrationBuilder } from '../core/migration/builder.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import type { Target } from '../core/migration/target.ts';
+import type { MigrationOperation } from '../core/schema/operation.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
+import { connectTarget } from './kit/target.ts';
+import { test } from './kit/test.ts';
+import { waitUntil } from './suites/wait-until.ts';
+
+const missing = await unavailable();
+const LARGE_ROWS = 10_000;
+
+const ID = { name: 'id', type: 'integer', primaryKey: true, autoGenerate: true } as const;
+const N = { name: 'n', type: 'integer' } as const;
+const INDEX = { type: 'createIndex', collection: 'rows', index: 'rows_n', columns: [{ name: 'n' }] } as const;
+
+let count = 0;
+function migration(up: readonly MigrationOperation[], online?: boolean): Migration {
+  count += 1;
+  const name = `change_${count}`;
+  const tag = `20260101_${String(count).padStart(6, '0')}_${name}`;
+  return { tag, name, up, down: [], irreversible: 'It is not needed.', ...(online !== undefined && { online }) };
+}
+
+interface Fixture {
+  readonly database: PostgresqlTestDatabase;
+  readonly target: Target;
+  /** The statements sent for migrations that run together. */
+  sent(...migrations: readonly Migration[]): Promise<readonly string[]>;
+}
+
+/** A database with the table `rows`. */
+async function withRows(rows: number, work: (fixture: Fixture) => Promise<void>): Promise<void> {
+  const database = await freshDatabase();
+  try {
+    const target = await connectTarget(postgresql, database.url);
+    const applied: Migration[] = [];
+    const sent = async (...migrations: readonly Migration[]) => {
+      const texts: string[] = [];
+      await migrate(target, [...applied, ...migrations].map(definedInCode), {
+        allowDestructive: true,
+        onEvent: (event) => {
+          if (event.type === 'finished') texts.push(...event.statements);
+        },
+      });
+      applied.push(...migrations);
+      return texts;
+    };
+    await sent(migration([{ type: 'createCollection', name: 'rows', fields: [ID, N] }]));
+    await database.query(`INSERT INTO rows (n) SELECT generate_series(1, ${rows})`);
+    await work({ database, target, sent });
+    await target.connection.close();
+  } finally {
+    await database.drop();
+  }
+}
+
+const LOCK = 77;
+/** Waits for a lock of the test, for the rows that are there before it begins. */
+const HOLD = `CREATE FUNCTION held(n integer) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+  WHILE n < 1000 AND NOT pg_try_advisory_xact_lock_shared(${LOCK}) LOOP PERFORM pg_sleep(0.01); END LOOP;
+  RETURN n; END $$`;
+
+const isConcurrent = (texts: readonly string[]): boolean => texts.some((text) => text.includes('CONCURRENTLY'));
+
+if (missing) test.skip('PostgreSQL: changes online', missing);
+else {
+  test('PostgreSQL: a table with more than 10,000 rows is changed online, and no other', async () => {
+    for (const rows of [LARGE_ROWS, LARGE_ROWS + 1])
+      await withRows(rows, async ({ sent }) => {
+        assert.equal(isConcurrent(await sent(migration([INDEX]))), rows > LARGE_ROWS, `${rows} rows`);
+      });
+  });
+
+  test('PostgreSQL: a migration says whether its tables are changed online', async () => {
+    await withRows(LARGE_ROWS + 1, async ({ sent }) => {
+      assert.ok(!isConcurrent(await sent(migration([INDEX], false))));
+    });
+    await withRows(1, async ({ sent }) => {
+      const built = new MigrationBuilder('20260102_000000_built')
+        .online()
+        .createIndex('rows', 'rows_n', [{ name: 'n' }])
+        .build();
+      assert.equal(built.online, true);
+      assert.ok(isConcurrent(await sent(built)));
+    });
+  });
+
+  test('PostgreSQL: a table that the run has created is not changed online, and one that it has renamed is', async () => {
+    await withRows(LARGE_ROWS + 1, async ({ sent }) => {
+      const created = [
+        { type: 'createCollection', name: 'more', fields: [ID, N] },
+        { ...INDEX, collection: 'more', index: 'more_n' },
+      ] as const;
+      assert.ok(!isConcurrent(await sent(migration(created, true))));
+      const renamed = migration([{ type: 'renameCollection', collection: 'rows', to: 'lines' }]);
+      assert.ok(isConcurrent(await sent(renamed, migration([{ ...INDEX, collection: 'lines' }]))));
+    });
+  });
+
+  const field = { collection: 'rows', field: 'n' } as const;
+  const CHANGES: readonly (readonly [name: string, operation: MigrationOperation, sent: readonly string[]])[] = [
+    [
+      'a foreign key',
+      {
+        type: 'addConstraint',
+        collection: 'rows',
+        constraint: {
+          name: 'rows_parent',
+          type: 'foreignKey',
+          columns: ['n'],
+          references: { table: 'rows', columns: ['id'] },
+        },
+      },
+      [
+        'SELECT FROM "rows" AS t WHERE t."n" IS NOT NULL AND NOT EXISTS (SELECT FROM "rows" AS r WHERE r."id" = t."n") LIMIT 1 -- finds no row',
+        'ALTER TABLE "rows" ADD CONSTRAINT "rows_parent" FOREIGN KEY ("n") REFERENCES "rows" ("id") NOT VALID',
+        'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_parent"',
+      ],
+    ],
+    [
+      'a unique constraint with options',
+      {
+        type: 'addConstraint',
+        collection: 'rows',
+        constraint: {
+          name: 'rows_one',
+          type: 'unique',
+          columns: ['n'],
+          native: 'INCLUDE (id) WITH (fillfactor=80) DEFERRABLE INITIALLY DEFERRED',
+        },
+      },
+      [
+        'CREATE UNIQUE INDEX CONCURRENTLY "rows_one" ON "rows" ("n") INCLUDE (id) WITH (fillfactor=80)',
+        'ALTER TABLE "rows" ADD CONSTRAINT "rows_one" UNIQUE USING INDEX "rows_one" DEFERRABLE INITIALLY DEFERRED',
+      ],
+    ],
+    [
+      'a required field',
+      { type: 'modifyField', ...field, changes: { required: true } },
+      [
+        'SELECT FROM "rows" WHERE "n" IS NULL LIMIT 1 -- finds no row',
+        'ALTER TABLE "rows" ADD CONSTRAINT "rows_n_required_check" CHECK ("n" IS NOT NULL) NOT VALID',
+        'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_n_required_check"',
+        'ALTER TABLE "rows" ALTER COLUMN "n" SET NOT NULL',
+        'ALTER TABLE "rows" DROP CONSTRAINT "rows_n_required_check"',
+      ],
+    ],
+    [
+      'a field that the server computes for each row',
+      {
+        type: 'addField',
+        collection: 'rows',
+        field: { name: 'token', type: 'uuid', autoGenerate: true, unique: true },
+      },
+      [
+        'ALTER TABLE "rows" ADD COLUMN "token" uuid',
+        'ALTER TABLE "rows" ALTER COLUMN "token" SET DEFAULT gen_random_uuid()',
+        'UPDATE "rows" SET "token" = gen_random_uuid() WHERE "token" IS NULL',
+        'CREATE UNIQUE INDEX CONCURRENTLY "rows_token_key" ON "rows" ("token")',
+        'ALTER TABLE "rows" ADD CONSTRAINT "rows_token_key" UNIQUE USING INDEX "rows_token_key"',
+      ],
+    ],
+    [
+      'a field with the same value for all',
+      { type: 'addField', collection: 'rows', field: { name: 'same', type: 'string', required: true, default: 'x' } },
+      ['ALTER TABLE "rows" ADD COLUMN "same" varchar(255) NOT NULL DEFAULT \'x\''],
+    ],
+    [
+      'a longer text',
+      { type: 'modifyField', collection: 'rows', field: 'same', changes: { length: 300, unique: false } },
+      [
+        'ALTER TABLE "rows" ALTER COLUMN "same" DROP DEFAULT, ALTER COLUMN "same" TYPE varchar(300), ALTER COLUMN "same" SET DEFAULT \'x\'',
+      ],
+    ],
+    [
+      'a dropped index',
+      { type: 'dropIndex', collection: 'rows', index: 'rows_n' },
+      ['DROP INDEX CONCURRENTLY "rows_n"'],
+    ],
+  ];
+  test('PostgreSQL: no statement reads all rows under a lock that blocks others', async () => {
+    await withRows(50, async ({ sent }) => {
+      await sent(migration([INDEX]));
+      for (const [name, operation, expected] of CHANGES)
+        assert.deepEqual(await sent(migration([operation], true)), expected, name);
+    });
+  });
+
+  test('PostgreSQL: rows that violate a change online are found before anything has changed', async () => {
+    await withRows(50, async ({ database, target, sent }) => {
+      await database.query(
+        'UPDATE rows SET n = NULL WHERE id = 3; UPDATE rows SET n = 2 WHERE id = 4; UPDATE rows SET n = 99 WHERE id = 5',
+      );
+      const before = await target.connection.introspect();
+      const violated = [CHANGES[0], CHANGES[1], CHANGES[2]].map((change) => change![1]);
+      for (const operation of violated) {
+        const wrong = migration([operation], true);
+        await assert.rejects(sent(wrong), { code: 'data_violates', state: /^None of it took effect/ });
+        assert.deepEqual(await target.connection.introspect(), before);
+        const history = await database.query(`SELECT FROM _svc_migrations WHERE tag = '${wrong.tag}'`);
+        assert.deepEqual(history, []);
+      }
+    });
+  });
+
+  const HELD: readonly (readonly [name: string, operation: MigrationOperation])[] = [
+    ['an index', { ...INDEX, columns: [], native: '(held(n))' }],
+    [
+      'a check',
+      {
+        type: 'addConstraint',
+        collection: 'rows',
+        constraint: { name: 'rows_held', type: 'check', columns: ['n'], expression: 'held(n) > 0' },
+      },
+    ],
+    [
+      'a computed field',
+      {
+        type: 'addField',
+        collection: 'rows',
+        field: { name: 'copy', type: 'integer', default: { $expression: 'held(1)' }, required: true },
+      },
+    ],
+  ];
+  for (const [name, operation] of HELD) {
+    test(`PostgreSQL: while ${name} is added, others read and write the table`, async () => {
+      await withRows(50, async ({ database, sent }) => {
+        await database.query(HOLD);
+        const holder = new pg.Client(database.url);
+        await holder.connect();
+        await holder.query(`SELECT pg_advisory_lock(${LOCK})`);
+        const changing = sent(migration([operation], true));
+        changing.catch(() => undefined);
+        await waitUntil(async () => {
+          const waiting = await database.query(
+            "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()",
+          );
+          return waiting.length > 0;
+        }, 'no statement calls held()');
+        await database.query("SET lock_timeout = '5s'; UPDATE rows SET n = n + 1000 WHERE id = 50 RETURNING n");
+        await holder.end();
+        await changing;
+        assert.deepEqual(await database.query('SELECT n FROM rows WHERE id = 50'), [{ n: 1050 }]);
+      });
+    });
+  }
+}
