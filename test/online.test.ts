@@ -3,6 +3,7 @@ import pg from 'pg';
 import { MigrationBuilder } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
+import { previewMigrate } from '../core/migration/preview.ts';
 import type { Target } from '../core/migration/target.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
@@ -32,6 +33,7 @@ interface Fixture {
   readonly target: Target;
   /** The statements sent for migrations that run together. */
   sent(...migrations: readonly Migration[]): Promise<readonly string[]>;
+  preview(next: Migration): ReturnType<typeof previewMigrate>;
 }
 
 /** A database with the table `rows`. */
@@ -53,7 +55,8 @@ async function withRows(rows: number, work: (fixture: Fixture) => Promise<void>)
     };
     await sent(migration([{ type: 'createCollection', name: 'rows', fields: [ID, N] }]));
     await database.query(`INSERT INTO rows (n) SELECT generate_series(1, ${rows})`);
-    await work({ database, target, sent });
+    const preview = (next: Migration) => previewMigrate(target, [...applied, next].map(definedInCode));
+    await work({ database, target, sent, preview });
     await target.connection.close();
   } finally {
     await database.drop();
@@ -206,6 +209,34 @@ else {
         const history = await database.query(`SELECT FROM _svc_migrations WHERE tag = '${wrong.tag}'`);
         assert.deepEqual(history, []);
       }
+    });
+  });
+
+  const WIDER = { type: 'modifyField', ...field, changes: { type: 'bigint' } } as const;
+  const NUMBERED = {
+    type: 'addField',
+    collection: 'rows',
+    field: { name: 'number', type: 'integer', autoGenerate: true },
+  } as const;
+  test('PostgreSQL: a change that writes all rows of a large table under a lock needs leave', async () => {
+    await withRows(LARGE_ROWS + 1, async ({ sent, preview }) => {
+      for (const operation of [WIDER, NUMBERED]) {
+        await assert.rejects(sent(migration([operation])), {
+          code: 'copy_required',
+          message: 'The table "rows" would have to be copied, with its about 10,001 rows.',
+          state: 'Nothing was changed.',
+        });
+      }
+      const shown = await preview(migration([WIDER]));
+      assert.deepEqual(
+        shown.flatMap(({ statements }) => statements.map(({ copy }) => copy)),
+        [{ statement: 0, collection: 'rows', rows: LARGE_ROWS + 1, isEstimate: true, isPermitted: false }],
+      );
+      await sent({ ...migration([WIDER]), allow: ['copy'] });
+      await sent(migration([NUMBERED], false));
+    });
+    await withRows(LARGE_ROWS, async ({ sent }) => {
+      await sent(migration([WIDER, NUMBERED]));
     });
   });
 

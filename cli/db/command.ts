@@ -84,7 +84,7 @@ export abstract class MigratorCommand extends DatabaseCommand {
   });
 
   allowCopy = Option.Boolean('--allow-copy', false, {
-    description: 'MySQL, MariaDB: allows statements that copy a table and block writes to it.',
+    description: 'PostgreSQL, MySQL, MariaDB: allows statements that copy a table and block it until they finish.',
   });
 
   /** Whether the command only shows what it would do. */

@@ -1,5 +1,6 @@
 import type { Progress } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import { copyRequiredError } from '../../sql/copy-required.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { hasZeroDate } from '../catalog/defaults.ts';
 import { readTable } from '../catalog/read-catalog.ts';
@@ -17,7 +18,7 @@ import { assertEnumConvertible, assertNoRows } from '../data/conversion-checks.t
 import { runFill } from '../data/fill.ts';
 import { isBefore, type Traits, type Version } from '../variant.ts';
 import { completeClauses, followUpClauses, needsCatalog } from './complete-alter.ts';
-import { copyRequiredError, copySize } from './table-copy.ts';
+import { copySize } from './table-copy.ts';
 
 export interface AlterContext {
   readonly exec: ExecSql;
@@ -193,7 +194,8 @@ async function alterTable(context: AlterContext, alter: AlterTable, sql: string)
   if (await tryOnline(exec, sql)) return;
   if (!allowCopy) {
     const size = await copySize(context, alter.table);
-    if (!size.isSmall) throw copyRequiredError([{ table: alter.table, sql, alter, size }]);
+    if (!size.isSmall)
+      throw copyRequiredError([{ table: alter.table, sql, ...size, blocksReads: alter.rejectRows !== undefined }]);
   }
   await exec(sql);
 }

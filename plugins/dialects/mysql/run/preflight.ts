@@ -1,6 +1,7 @@
 import type { PreflightFailure, PreflightReport, TableCopy } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
+import { type CopyingStatement, copyRequiredError } from '../../sql/copy-required.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
@@ -14,7 +15,6 @@ import { findExpressionReaders } from './expression-readers.ts';
 import { findNeededKeys } from './needed-keys.ts';
 import type { AlterContext } from './online-alter.ts';
 import { findReaders } from './readers.ts';
-import { copyRequiredError, type RequiredCopy } from './table-copy.ts';
 
 /** What the server, its version and the current tables are certain to do with the statements, before the first one runs. */
 export async function preflight(
@@ -40,7 +40,7 @@ export async function preflight(
   const conflicts = await findColumnConflicts(exec, changes);
   if (conflicts.length > 0) return { failures: [...failures, ...conflicts].sort(byStatement), copies: [] };
   const copies: TableCopy[] = [];
-  const unpermitted: (RequiredCopy & { readonly statement: number })[] = [];
+  const unpermitted: (CopyingStatement & { readonly statement: number })[] = [];
   const withRows = await tablesWithRows(exec, [...changes.keys()]);
   const withKeys = [...changes.keys()].filter((table) => changes.get(table)?.some(({ alter }) => changesKey(alter)));
   for (const table of new Set([...withRows, ...withKeys])) {
@@ -51,7 +51,8 @@ export async function preflight(
       const isPermitted = context.allowCopy || change.allowCopy || size.isSmall;
       const { rows, isEstimate } = size;
       copies.push({ statement, collection: table, rows, isEstimate, isPermitted });
-      if (!isPermitted) unpermitted.push({ statement, table, sql, alter, size });
+      if (!isPermitted)
+        unpermitted.push({ statement, table, sql, rows, isEstimate, blocksReads: alter.rejectRows !== undefined });
     }
   }
   const [firstCopy] = unpermitted.sort(byStatement);

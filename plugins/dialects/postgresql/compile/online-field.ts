@@ -10,7 +10,8 @@ import { alter, columnComment, grammar, quoteIdentifier } from './grammar.ts';
 import { defaultOf, isIdentity, modifyField } from './modify-field.ts';
 import { assertCheck, assertNotNull, attachKey, buildKey, fill, requireOnline, validate } from './online-steps.ts';
 import type { PostgresqlStep } from './step.ts';
-import { DEFAULT_STRING_LENGTH, isSerial, nativeSource, storedType } from './types.ts';
+import { keepsStoredValues } from './type-change.ts';
+import { isSerial, nativeSource, storedType } from './types.ts';
 
 type Statements = readonly Statement<PostgresqlStep>[];
 
@@ -19,7 +20,8 @@ export function addFieldOnline(before: Collection, field: Field): Statements | u
   const { name: table } = before;
   const { name } = field;
   // The server computes their values when it adds them.
-  if (field.primaryKey || isIdentity(field) || isSerial(field) || nativeSource(field) !== '') return undefined;
+  if (field.primaryKey || isIdentity(field) || isSerial(field) || nativeSource(field) !== '')
+    return copying(table, grammar.addField(before, field));
   const hasCheck = grammar.enumCheck(field) !== undefined;
   const computed = isComputedForEachRow(field) ? defaultOf(grammar, field, table) : undefined;
   if (!field.unique && !hasCheck && computed === undefined) return undefined;
@@ -42,6 +44,12 @@ export function addFieldOnline(before: Collection, field: Field): Statements | u
   ];
 }
 
+/** With the leave to block the table: the server has no other way. */
+const copying = (table: string, statements: Statements): Statements =>
+  statements.map((statement) =>
+    statement.run.kind === 'sql' ? { ...statement, run: { ...statement.run, copies: table } } : statement,
+  );
+
 /** Any expression may be. The server computes the moment of `now` once. */
 const isComputedForEachRow = ({ autoGenerate, default: value }: Field): boolean =>
   autoGenerate === true || (value !== undefined && isExpression(value));
@@ -49,13 +57,18 @@ const isComputedForEachRow = ({ autoGenerate, default: value }: Field): boolean 
 const uniqueKey = (table: string, field: string) =>
   ({ type: 'unique', name: uniqueName(table, field), columns: [field] }) as const;
 
-/** Undefined where the change does not look at the rows, or has to write all of them. */
+/** Undefined where the change does not look at the rows. */
 export function modifyFieldOnline(before: Collection, from: Field, to: Field): Statements | undefined {
   const { name: table } = before;
   const { name } = from;
-  if (from.native !== to.native || isIdentity(from) !== isIdentity(to)) return undefined;
-  if (storedType(from, table) !== storedType(to, table) && !keepsValues(from, to)) return undefined;
-  if (from.primaryKey && !to.primaryKey) return undefined;
+  const [was, is] = [storedType(from, table), storedType(to, table)];
+  const changes = () => grammar.modifyField(before, from, to);
+  if ((was !== is && !keepsStoredValues(was, is)) || (from.primaryKey && !to.primaryKey && hasOtherKeyFields(before)))
+    return copying(table, changes());
+  if (!isIdentity(from) && isIdentity(to) && !from.required) {
+    const required = { ...from, required: true } as const;
+    return [assertNotNull(table, name), ...requireOnline(table, name), ...grammar.modifyField(before, required, to)];
+  }
   const check = grammar.enumCheck(to);
   const hasNewCheck = check !== undefined && check !== grammar.enumCheck(from);
   const becomesRequired = to.required === true && !from.required;
@@ -85,18 +98,11 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
   ];
 }
 
+const hasOtherKeyFields = (collection: Collection): boolean => primaryKeyFields(collection).length > 1;
+
 function primaryKeyWith(before: Collection, field: Field) {
   const name = primaryKeyName(before.name);
   const columns = primaryKeyAfter(before, field);
   const replaces = primaryKeyFields(before).length > 0 ? { replaces: name } : {};
   return { type: 'primaryKey', name, columns, ...replaces } as const;
-}
-
-/** The server only changes the catalog. */
-function keepsValues(from: Field, to: Field): boolean {
-  if (from.type === 'string' && to.type === 'string')
-    return (from.length ?? DEFAULT_STRING_LENGTH) <= (to.length ?? DEFAULT_STRING_LENGTH);
-  if (from.type === 'string') return to.type === 'text' || to.type === 'enum';
-  if (from.type !== 'decimal' || to.type !== 'decimal') return false;
-  return from.scale === to.scale && (from.precision ?? 0) <= (to.precision ?? 0);
 }

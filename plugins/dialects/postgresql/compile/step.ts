@@ -1,7 +1,12 @@
 import type { RawSql, SqlText } from '../../sql/statement.ts';
 
 /** What a statement does, as the journal stores it. */
-export type PostgresqlStep = SqlText | RawSql | DropInvalidIndex | Fill;
+export type PostgresqlStep = Text | RawSql | DropInvalidIndex | Fill;
+
+interface Text extends SqlText {
+  /** A table with many rows, of which it writes or reads each one under a lock that blocks others. */
+  readonly copies?: string;
+}
 
 /** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index if it fails. */
 export interface DropInvalidIndex {

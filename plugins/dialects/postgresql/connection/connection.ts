@@ -18,6 +18,7 @@ import { DOLLAR_TAG } from '../compile/plpgsql-guards.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
 import { runUpdate } from '../data/update.ts';
 import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-backend.ts';
+import { findCopies } from '../run/copies.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
 import { preflight } from '../run/preflight.ts';
 import { type RunContext, runSegments } from '../run/run.ts';
@@ -74,6 +75,12 @@ export async function createConnection({
     const others = await withSvcErrors(() => readUnsupportedObjects(session.exec, name));
     return { model, unsupported: [...unsupportedObjects, ...others] };
   };
+  const findProblems: NonNullable<Connection<PostgresqlStep>['preflight']> = (statements, operations) =>
+    withSvcErrors(async () => {
+      const copying = await findCopies(session.exec, schema, settings.allowCopy, statements);
+      const failures = [...(await preflight(session.exec, name, operations)), ...copying.failures];
+      return { failures: failures.sort((a, b) => a.statement - b.statement), copies: copying.copies };
+    });
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
     ...(settings.schema !== undefined && {
@@ -83,11 +90,11 @@ export async function createConnection({
       ],
     }),
     run: (segments, epoch, tookMs, observer) => runSegments(runContext, segments, epoch, tookMs, observer),
-    preflight: (_, operations) => withSvcErrors(() => preflight(session.exec, name, operations)),
-    async preview(statements, operations) {
-      const report = await withSvcErrors(() => preflight(session.exec, name, operations));
-      return { ...report, texts: statements.map(({ text }) => text) };
-    },
+    preflight: findProblems,
+    preview: async (statements, operations) => ({
+      ...(await findProblems(statements, operations)),
+      texts: statements.map(({ text }) => text),
+    }),
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
     query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, schema)),
     permissionProbes: permissionProbes(schema, name),

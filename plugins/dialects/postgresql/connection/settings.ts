@@ -30,6 +30,10 @@ export const OPTIONS = {
     500,
   ),
   lockRetries: integerOption('times a step is retried after such a wait', 20, 0, 1_000_000),
+  allowCopy: booleanOption(
+    'allows changes of a table with many rows that write or check each one, and block the table until they finish',
+    false,
+  ),
   busyTimeoutMs: millisecondsOption('PGlite: milliseconds to wait for a folder that another process has open', 0, 0),
 };
 

@@ -1,4 +1,4 @@
-import type { PreflightFailure, PreflightReport } from '../../../../core/dialect.ts';
+import type { PreflightFailure } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
@@ -34,14 +34,14 @@ export async function preflight(
   exec: ExecSql,
   schema: string,
   operations: readonly MigrationOperation[],
-): Promise<PreflightReport> {
+): Promise<readonly PreflightFailure[]> {
   const { removals, changedAt } = removalsIn(operations);
-  if (removals.length === 0) return { failures: [], copies: [] };
+  if (removals.length === 0) return [];
   const isChangedBefore = ({ key, isText }: Reader, statement: number): boolean =>
     (changedAt.get(key) ?? Infinity) < (isText ? Infinity : statement);
   const dependents = await readDependents(exec, schema, removals);
   const routines = await readRoutines(exec, schema);
-  const failures = removals.flatMap((removal, index): PreflightFailure[] => {
+  return removals.flatMap((removal, index): PreflightFailure[] => {
     const { statement } = removal;
     const candidates = [
       ...(dependents.get(index) ?? []),
@@ -50,7 +50,6 @@ export async function preflight(
     const reader = candidates.find((one) => !isChangedBefore(one, statement));
     return reader ? [{ statement, error: readError(removal, reader) }] : [];
   });
-  return { failures, copies: [] };
 }
 
 /** Up to the first raw statement, which may change any object; and the first statement about each object and field. */
