@@ -30,6 +30,7 @@ const FIRST: Migration = {
 const SECOND: Migration = {
   tag: '20260102_000000_second',
   name: 'second',
+  online: false,
   up: [
     { type: 'createIndex', collection: 'users', index: 'users_age', columns: [{ name: 'age' }] },
     { type: 'renameField', collection: 'users', from: 'note', to: 'notes' },
@@ -54,7 +55,7 @@ test('files are checked without a database, in every format', async () => {
   assert.match(text.stdout, /20260102_000000_second\.json\n {2}error {3}SVC101 index-blocks-writes {2}line \d+\n/);
   assert.match(
     text.stdout,
-    /The index "users_age" is built[^\n]*\n[^\n]*wait[^\n]*\n {10}fix Use svc db schema generate --concurrently/,
+    /The index "users_age" is built[^\n]*\n[^\n]*wait[^\n]*\n {10}fix Leave out "online": false/,
   );
   assert.match(text.stderr, /2 errors, 0 warnings, 0 notes in 2 migrations/);
   const { code, findings, checked } = json(assertExit(await svc('db', 'migrate', 'lint', '--json'), 1));

@@ -2,6 +2,7 @@ import { changedField, forExistingTables } from '../../../../core/lint/existing-
 import type { LintMatch, LintRule, LintStep } from '../../../../core/lint/rule.ts';
 import { type AlterClause, alterClauses, matching, plainName, SQL_NAME } from '../../../../core/lint/sql-text.ts';
 import type { Field } from '../../../../core/schema/model.ts';
+import type { NamedFieldDefinition } from '../../../../core/schema/operation.ts';
 
 /**
  * What holds a lock on a table for as long as its rows are read or written, so that others wait. Measured on PostgreSQL 15
@@ -22,6 +23,16 @@ const inStatements = (step: LintStep, pattern: RegExp, describe: (table: string)
     step.isNew(table) ? [] : [{ ...(table !== '' && { table }), message: describe(table) }],
   );
 
+/** What a rule finds in an operation that svc compiles to statements that do not block the table, where it may. */
+const inBlockingChanges: typeof forExistingTables = (step, type, find) =>
+  forExistingTables(step, type, (operation) =>
+    step.migration.online === false || hasPartitions(step, operation.collection) ? find(operation) : undefined,
+  );
+
+/** Their indexes and constraints cannot be made without blocking. */
+const hasPartitions = ({ before }: LintStep, table: string): boolean =>
+  /\bPARTITION BY\b/i.test(before.get(table)?.options?.sqlOptions?.native ?? '');
+
 const READS_ALL = 'Reads and writes of the table wait while all of its rows are read.';
 const REWRITES = 'Reads and writes of the table wait while all of its rows, and all of its indexes, are rewritten.';
 
@@ -32,12 +43,12 @@ export const lockRules: readonly LintRule[] = [
     id: 'SVC101',
     name: 'index-blocks-writes',
     level: 'error',
-    summary: 'An index is created on a table that exists, and not concurrently.',
+    summary: 'An index is created on a table that exists, in a way that blocks writes.',
     impact: 'Writes to the table wait until the index is built.',
-    fix: 'Use svc db schema generate --concurrently, or "sqlOptions": { "concurrently": true } in a migration of its own; in raw SQL, CREATE INDEX CONCURRENTLY with "transaction": false.',
+    fix: 'Leave out "online": false. In raw SQL: CREATE INDEX CONCURRENTLY with "transaction": false.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'createIndex', ({ collection, index, sqlOptions }) =>
+      ...inBlockingChanges(step, 'createIndex', ({ collection, index, sqlOptions }) =>
         sqlOptions?.concurrently
           ? undefined
           : { table: collection, message: `The index "${index}" is built while writes to "${collection}" wait.` },
@@ -60,10 +71,10 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A unique constraint is added to a table that exists.',
     impact: 'Reads and writes of the table wait until its index is built.',
-    fix: 'Create a unique index with "concurrently" in a migration of its own instead; in raw SQL, add the constraint USING INDEX after it.',
+    fix: 'Leave out "online": false. In raw SQL: CREATE UNIQUE INDEX CONCURRENTLY with "transaction": false, then ADD CONSTRAINT … UNIQUE USING INDEX.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'addConstraint', ({ collection, constraint }) =>
+      ...inBlockingChanges(step, 'addConstraint', ({ collection, constraint }) =>
         constraint.type === 'unique'
           ? {
               table: collection,
@@ -71,13 +82,13 @@ export const lockRules: readonly LintRule[] = [
             }
           : undefined,
       ),
-      ...forExistingTables(step, 'modifyField', ({ collection, field, changes }) => {
+      ...inBlockingChanges(step, 'modifyField', ({ collection, field, changes }) => {
         const { from, to } = changedField(step, collection, field, changes) ?? {};
         return to?.unique && !from?.unique
           ? { table: collection, message: `The unique index of "${collection}.${field}" is built under a lock.` }
           : undefined;
       }),
-      ...forExistingTables(step, 'addField', ({ collection, field }) =>
+      ...inBlockingChanges(step, 'addField', ({ collection, field }) =>
         field.unique
           ? { table: collection, message: `The unique index of "${collection}.${field.name}" is built under a lock.` }
           : undefined,
@@ -95,10 +106,10 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A foreign key is added to a table that exists, and validated at once.',
     impact: 'Writes to both tables wait while every row is looked up in the referenced table.',
-    fix: 'Add it with "native": "NOT VALID", and validate it in a later migration with ALTER TABLE … VALIDATE CONSTRAINT.',
+    fix: 'Leave out "online": false. In raw SQL: add it NOT VALID, and VALIDATE CONSTRAINT in a later migration.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'addConstraint', ({ collection, constraint }) =>
+      ...inBlockingChanges(step, 'addConstraint', ({ collection, constraint }) =>
         constraint.type === 'foreignKey' && !isNotValid(constraint.native)
           ? { table: collection, message: `All rows of "${collection}" are checked for "${constraint.name}".` }
           : undefined,
@@ -116,10 +127,10 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A check is added to a table that exists, and validated at once.',
     impact: READS_ALL,
-    fix: 'Add it with "native": "NOT VALID", and validate it in a later migration with ALTER TABLE … VALIDATE CONSTRAINT.',
+    fix: 'Leave out "online": false. In raw SQL: add it NOT VALID, and VALIDATE CONSTRAINT in a later migration.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'addConstraint', ({ collection, constraint }) =>
+      ...inBlockingChanges(step, 'addConstraint', ({ collection, constraint }) =>
         constraint.type === 'check' && !isNotValid(constraint.native)
           ? { table: collection, message: `All rows of "${collection}" are checked for "${constraint.name}".` }
           : undefined,
@@ -142,10 +153,10 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A field becomes required.',
     impact: READS_ALL,
-    fix: 'First add a check "<field> IS NOT NULL" with "native": "NOT VALID" and validate it in a migration of its own: PostgreSQL then does not read the rows.',
+    fix: 'Leave out "online": false. In raw SQL: first add a check "<field> IS NOT NULL" NOT VALID, and validate it in a migration of its own: PostgreSQL then does not read the rows.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'modifyField', ({ collection, field, changes }) => {
+      ...inBlockingChanges(step, 'modifyField', ({ collection, field, changes }) => {
         const { from, to } = changedField(step, collection, field, changes) ?? {};
         return to?.required && !from?.required && !hasNotNullCheck(step, collection, field)
           ? { table: collection, message: `All rows of "${collection}" are read for a value in "${field}".` }
@@ -165,7 +176,7 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A field gets a type whose values are stored differently.',
     impact: REWRITES,
-    fix: 'Add a second field of the new type, write to both, copy the values with db.update, and drop the old one later. A longer string, text instead of string, and a higher precision with the same scale are free.',
+    fix: 'Add a second field of the new type, write to both, copy the values with db.update, and drop the old one later. Where the table has more than 10,000 rows, svc refuses it without --allow-copy. A longer string, text instead of string, and a higher precision with the same scale are free.',
     scalesWithRows: true,
     check: (step) => [
       ...forExistingTables(step, 'modifyField', ({ collection, field, changes }) => {
@@ -187,16 +198,16 @@ export const lockRules: readonly LintRule[] = [
     level: 'warning',
     summary: 'The values of an enum change, or a field of type enum is added to a table that exists.',
     impact: `${READS_ALL} An enum is a text with a check.`,
-    fix: 'Accept it for a table of moderate size; otherwise use the type text, and check the values in the application.',
+    fix: 'Leave out "online": false.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'modifyField', ({ collection, field, changes }) => {
+      ...inBlockingChanges(step, 'modifyField', ({ collection, field, changes }) => {
         const { from, to } = changedField(step, collection, field, changes) ?? {};
         return to?.type === 'enum' && to.native === undefined && String(from?.enumValues) !== String(to.enumValues)
           ? { table: collection, message: `All rows of "${collection}" are checked for the values of "${field}".` }
           : undefined;
       }),
-      ...forExistingTables(step, 'addField', ({ collection, field }) =>
+      ...inBlockingChanges(step, 'addField', ({ collection, field }) =>
         field.type.toLowerCase() === 'enum' && field.native === undefined
           ? { table: collection, message: `All rows of "${collection}" are checked for the values of "${field.name}".` }
           : undefined,
@@ -209,11 +220,16 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A field is added whose default differs from row to row.',
     impact: REWRITES,
-    fix: 'Add the field without the default, set the default with modifyField, and fill the rows with db.update. A constant and "now" are free.',
+    fix: 'For numbers: add the field without autoGenerate, fill the rows with db.update, and set it with modifyField. svc fills other values in batches, unless the migration has "online": false. A constant and "now" are free.',
     scalesWithRows: true,
     check: (step) => [
       ...forExistingTables(step, 'addField', ({ collection, field }) =>
-        field.autoGenerate || /\b(?:serial|smallserial|bigserial|identity)\b/i.test(field.native ?? '')
+        hasSequence(field)
+          ? { table: collection, message: `"${collection}" is rewritten for the values of "${field.name}".` }
+          : undefined,
+      ),
+      ...inBlockingChanges(step, 'addField', ({ collection, field }) =>
+        field.autoGenerate && !hasSequence(field)
           ? { table: collection, message: `"${collection}" is rewritten for the values of "${field.name}".` }
           : undefined,
       ),
@@ -254,15 +270,15 @@ export const lockRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A table that exists gets a primary key.',
     impact: 'Reads and writes of the table wait until its index is built and all rows are read.',
-    fix: 'In raw SQL: CREATE UNIQUE INDEX CONCURRENTLY with "transaction": false, then ADD CONSTRAINT … PRIMARY KEY USING INDEX.',
+    fix: 'Leave out "online": false. In raw SQL: CREATE UNIQUE INDEX CONCURRENTLY with "transaction": false, then ADD CONSTRAINT … PRIMARY KEY USING INDEX.',
     scalesWithRows: true,
     check: (step) => [
-      ...forExistingTables(step, 'addConstraint', ({ collection, constraint }) =>
+      ...inBlockingChanges(step, 'addConstraint', ({ collection, constraint }) =>
         constraint.type === 'primaryKey'
           ? { table: collection, message: `The index of the primary key of "${collection}" is built under a lock.` }
           : undefined,
       ),
-      ...forExistingTables(step, 'addField', ({ collection, field }) =>
+      ...inBlockingChanges(step, 'addField', ({ collection, field }) =>
         field.primaryKey
           ? { table: collection, message: `The index of the primary key of "${collection}" is built under a lock.` }
           : undefined,
@@ -280,9 +296,9 @@ export const lockRules: readonly LintRule[] = [
     level: 'warning',
     summary: 'An index is dropped, and not concurrently.',
     impact: 'The table is locked; queries that run at that moment block it, and everything after it waits with it.',
-    fix: 'In raw SQL with "transaction": false: DROP INDEX CONCURRENTLY.',
+    fix: 'Leave out "online": false. In raw SQL with "transaction": false: DROP INDEX CONCURRENTLY.',
     check: (step) => [
-      ...forExistingTables(step, 'dropIndex', ({ collection, index }) => ({
+      ...inBlockingChanges(step, 'dropIndex', ({ collection, index }) => ({
         table: collection,
         message: `"${index}" is dropped while "${collection}" is locked.`,
       })),
@@ -429,6 +445,10 @@ export const lockRules: readonly LintRule[] = [
     ],
   },
 ];
+
+/** The server numbers the rows when it adds the field. */
+const hasSequence = ({ type, autoGenerate, native = '' }: NamedFieldDefinition): boolean =>
+  (autoGenerate === true && /int/i.test(type)) || /\b(?:serial|smallserial|bigserial|identity)\b/i.test(native);
 
 const isNotValid = (native: string | undefined): boolean => /\bnot valid\b/i.test(native ?? '');
 

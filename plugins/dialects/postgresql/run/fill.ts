@@ -17,7 +17,7 @@ const RANGE_SCANS_SINCE = 140_000;
 const BATCHES_WITHOUT_RANGES = 16;
 /** Others get this share of the time of each batch. */
 const REST = 0.25;
-/** Replicas that are further behind are waited for. */
+/** Replicas that are later than this are waited for. */
 const MOST_LAG_SECONDS = 5;
 const LAG_CHECK_MS = 1_000;
 
