@@ -93,27 +93,32 @@ export const bareOf = ({ short }: Engine, batch: number): Contender => ({
   recorded: svc.recorded,
 });
 
+/** The folder of drizzle's migrator. */
+export const drizzleFiles = (
+  { drizzle: { dialect } }: Engine,
+  steps: readonly WorkloadMigration[],
+): readonly (readonly [name: string, text: string])[] => [
+  ...sqlFiles(steps, (step) => step.sql, '.sql'),
+  [
+    'migrations/meta/_journal.json',
+    JSON.stringify({
+      version: '7',
+      dialect,
+      entries: steps.map(({ tag }, idx) => ({
+        idx,
+        version: '7',
+        when: Date.UTC(2026, 0, 1) + idx * 1000,
+        tag,
+        breakpoints: true,
+      })),
+    }),
+  ],
+];
+
 const drizzle: Contender = {
   name: 'drizzle',
   how: 'all in one transaction',
-  prepare: (folder, steps, { drizzle: { dialect } }) =>
-    writeAll(folder, [
-      ...sqlFiles(steps, (step) => step.sql, '.sql'),
-      [
-        'migrations/meta/_journal.json',
-        JSON.stringify({
-          version: '7',
-          dialect,
-          entries: steps.map(({ tag }, idx) => ({
-            idx,
-            version: '7',
-            when: Date.UTC(2026, 0, 1) + idx * 1000,
-            tag,
-            breakpoints: true,
-          })),
-        }),
-      ],
-    ]),
+  prepare: (folder, steps, engine) => writeAll(folder, drizzleFiles(engine, steps)),
   up: script('drizzle.mjs', 'up'),
   recorded: ({ drizzle: { table } }) => `SELECT count(*) FROM ${table}`,
 };

@@ -17,6 +17,7 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
   mariadb     migration tools on MariaDB, compared with svc on PostgreSQL
   engines     svc and the bare driver on MongoDB, DynamoDB and Cassandra [--rounds=5] [--count=200] [--rows=100000]
   large       a default for a million rows on the same three, with a migrator killed at a third [--rows=1000000]
+  online      how long an application waits while its table of a million rows changes [--rows=1000000] [engine…]
   gate        the cost of an approval, compared with bare PostgreSQL
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
   crowd       1,000 people with the inbox open while agents make requests [--people=1000] [--seconds=60]
@@ -30,11 +31,23 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
 
 Example: npm run bench -- mysql --quick --only=drizzle,knex
 `;
-const SUBJECTS = ['postgresql', 'mysql', 'mariadb', 'engines', 'large', 'gate', 'pages', 'crowd', 'approvals'] as const;
+const SUBJECTS = [
+  'postgresql',
+  'mysql',
+  'mariadb',
+  'engines',
+  'large',
+  'online',
+  'gate',
+  'pages',
+  'crowd',
+  'approvals',
+] as const;
 /** Separate scripts, run from source; they read the remaining arguments. */
 const SCRIPTS = {
   engines: () => import('./engines/run.ts'),
   large: () => import('./engines/large.ts'),
+  online: () => import('./online/run.ts'),
   gate: () => import('./approvals/gate.ts'),
   pages: () => import('./approvals/pages.ts'),
   crowd: () => import('./approvals/crowd.ts'),
