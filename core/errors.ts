@@ -70,6 +70,7 @@ export const codes = {
   connection_lost: 'The connection to the database was lost.',
   migration_too_large: 'A migration needs more locks in one transaction than the server can hold.',
   table_locked: 'Another session holds a lock on a table or on rows.',
+  statement_canceled: 'The server canceled a statement.',
   locks_exhausted: 'The server has no room for more locks.',
   copy_required: 'A statement would copy a whole table, which was not allowed.',
   authentication_failed: 'The database rejected the credentials.',
@@ -286,6 +287,8 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   migration_too_large:
     'Split the migration: `svc db schema generate` writes several for many tables. Or raise `max_locks_per_transaction` on the server.',
   table_locked: 'Run it again later, or end the session that the message names.',
+  statement_canceled:
+    'Raise `statementTimeoutMs` of the database, or run it again when the server is less busy; if an administrator canceled it, ask them.',
   locks_exhausted: 'Run it again when the server is less busy, split the migration, or raise the limit in the message.',
   copy_required:
     'If that is acceptable, permit it: `"allow": ["copy"]` in the migration, `--allow-copy`, or in code `options: { allowCopy: true }`.',

@@ -4,6 +4,7 @@ import { MigrationBuilder } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
+import type { DefinedMigration } from '../core/migration/reconcile.ts';
 import type { Target } from '../core/migration/target.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
@@ -33,7 +34,8 @@ interface Fixture {
   readonly target: Target;
   /** The statements sent for migrations that run together. */
   sent(...migrations: readonly Migration[]): Promise<readonly string[]>;
-  preview(next: Migration): ReturnType<typeof previewMigrate>;
+  /** The migrations that are applied, and these. */
+  after(...next: readonly Migration[]): readonly DefinedMigration[];
 }
 
 /** A database with the table `rows`. */
@@ -42,9 +44,10 @@ async function withRows(rows: number, work: (fixture: Fixture) => Promise<void>)
   try {
     const target = await connectTarget(postgresql, database.url);
     const applied: Migration[] = [];
+    const after = (...next: readonly Migration[]) => [...applied, ...next].map(definedInCode);
     const sent = async (...migrations: readonly Migration[]) => {
       const texts: string[] = [];
-      await migrate(target, [...applied, ...migrations].map(definedInCode), {
+      await migrate(target, after(...migrations), {
         allowDestructive: true,
         onEvent: (event) => {
           if (event.type === 'finished') texts.push(...event.statements);
@@ -55,8 +58,7 @@ async function withRows(rows: number, work: (fixture: Fixture) => Promise<void>)
     };
     await sent(migration([{ type: 'createCollection', name: 'rows', fields: [ID, N] }]));
     await database.query(`INSERT INTO rows (n) SELECT generate_series(1, ${rows})`);
-    const preview = (next: Migration) => previewMigrate(target, [...applied, next].map(definedInCode));
-    await work({ database, target, sent, preview });
+    await work({ database, target, sent, after });
     await target.connection.close();
   } finally {
     await database.drop();
@@ -219,7 +221,7 @@ else {
     field: { name: 'number', type: 'integer', autoGenerate: true },
   } as const;
   test('PostgreSQL: a change that writes all rows of a large table under a lock needs leave', async () => {
-    await withRows(LARGE_ROWS + 1, async ({ sent, preview }) => {
+    await withRows(LARGE_ROWS + 1, async ({ target, sent, after }) => {
       for (const operation of [WIDER, NUMBERED]) {
         await assert.rejects(sent(migration([operation])), {
           code: 'copy_required',
@@ -227,7 +229,7 @@ else {
           state: 'Nothing was changed.',
         });
       }
-      const shown = await preview(migration([WIDER]));
+      const shown = await previewMigrate(target, after(migration([WIDER])));
       assert.deepEqual(
         shown.flatMap(({ statements }) => statements.map(({ copy }) => copy)),
         [{ statement: 0, collection: 'rows', rows: LARGE_ROWS + 1, isEstimate: true, isPermitted: false }],
@@ -237,6 +239,17 @@ else {
     });
     await withRows(LARGE_ROWS, async ({ sent }) => {
       await sent(migration([WIDER, NUMBERED]));
+    });
+  });
+
+  test('PostgreSQL: a statement that takes longer than statementTimeoutMs is canceled', async () => {
+    await withRows(1, async ({ database, sent, after }) => {
+      const slow = migration([{ type: 'raw', dialect: 'postgresql', statement: 'SELECT pg_sleep(60)', makes: [] }]);
+      const limited = await connectTarget(postgresql, database.url, { statementTimeoutMs: 50 });
+      const error = { code: 'statement_canceled', state: /^None of it took effect/ };
+      await assert.rejects(migrate(limited, after(slow)), error);
+      await limited.connection.close();
+      await sent(migration([INDEX]));
     });
   });
 

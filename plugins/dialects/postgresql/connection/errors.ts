@@ -154,6 +154,11 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
   [LOCK_NOT_AVAILABLE]: LOCKED,
   '40P01': LOCKED,
   '40001': LOCKED,
+  '57014': {
+    code: 'statement_canceled',
+    message: 'The server canceled a statement.',
+    next: ['Raise statementTimeoutMs in the options of the database, or run it again when the server is less busy.'],
+  },
   '23502': violationMapping(
     'Give the field a default; or add it without required, fill the rows in a migration, and make it required in the next.',
   ),

@@ -106,10 +106,10 @@ function clientConfig(url: string, settings: Settings): ClientConfig {
 }
 
 /** Settings of the session, sent in the startup packet to save a round trip. */
-function startupOptions({ schema, lockTimeoutMs }: Settings): string {
+function startupOptions({ schema, lockTimeoutMs, statementTimeoutMs }: Settings): string {
   const parameters: Readonly<Record<string, string>> = {
     lock_timeout: String(lockTimeoutMs),
-    statement_timeout: '0',
+    statement_timeout: String(statementTimeoutMs),
     idle_in_transaction_session_timeout: '0',
     tcp_keepalives_idle: '30',
     standard_conforming_strings: 'on',

@@ -29,6 +29,11 @@ export const OPTIONS = {
     'milliseconds a statement waits for a table lock before it is cancelled and retried',
     500,
   ),
+  statementTimeoutMs: millisecondsOption(
+    'milliseconds after which the server cancels a statement; 0: no limit. PGlite has none',
+    0,
+    0,
+  ),
   lockRetries: integerOption('times a step is retried after such a wait', 20, 0, 1_000_000),
   allowCopy: booleanOption(
     'allows changes of a table with many rows that write or check each one, and block the table until they finish',
