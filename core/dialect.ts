@@ -235,6 +235,21 @@ export interface TableCopy {
   readonly isPermitted: boolean;
 }
 
+/** What a statement does to others that use a table with many rows, while it runs. */
+export interface StatementLock {
+  /** The index in the list passed to `preview`. */
+  readonly statement: number;
+  /** The table's name before the first statement. */
+  readonly collection: string;
+  readonly blocks: 'nothing' | 'writes' | 'reads and writes';
+  /** What it does with the rows. With `none` it takes a moment. */
+  readonly work: 'none' | 'read' | 'write';
+  /** An estimate. */
+  readonly rows: number;
+  /** An estimate of how long it takes, from the number of rows. */
+  readonly seconds: number;
+}
+
 /** What is certain before the first statement runs, each in the order of the statements. */
 export interface PreflightReport {
   readonly failures: readonly PreflightFailure[];
@@ -266,7 +281,7 @@ export interface Connection<Step = unknown> {
   preview?(
     statements: readonly Statement<Step>[],
     operations: readonly MigrationOperation[],
-  ): Promise<PreflightReport & { readonly texts: readonly string[] }>;
+  ): Promise<PreflightReport & { readonly texts: readonly string[]; readonly locks?: readonly StatementLock[] }>;
   /** The final texts of the statements, where they depend on the catalog. Only reads. */
   finalTexts?(statements: readonly Statement<Step>[]): Promise<readonly string[]>;
   /** Whether the server has no room for this many locks in one transaction; undefined if it has. Changes nothing. */

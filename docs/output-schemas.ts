@@ -53,6 +53,16 @@ const failure = object({
 const row = object({ table: text, rows: count }, { atLeast: yes, values: count });
 const kept = object({ table: text, rows: count, hours: count }, { atLeast: yes, values: count });
 const copy = object({ table: text, rows: orNull(count), permitted: flag }, { estimate: yes });
+const lock = about(
+  object({
+    table: text,
+    blocks: oneOf('nothing', 'writes', 'reads and writes'),
+    work: oneOf('none', 'read', 'write'),
+    rows: count,
+    seconds: count,
+  }),
+  'PostgreSQL: of a table with more than 10,000 rows. `rows` and `seconds` are estimates',
+);
 const plan = list(
   object(
     {
@@ -60,7 +70,7 @@ const plan = list(
       statements: list(
         object(
           { text, transactional: flag, destructive: flag },
-          { loses: row, keeps: kept, copies: copy, fails: open({ message: text }, { code: text, why: text }) },
+          { loses: row, keeps: kept, copies: copy, lock, fails: open({ message: text }, { code: text, why: text }) },
         ),
       ),
     },

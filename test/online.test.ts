@@ -4,6 +4,7 @@ import { MigrationBuilder } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
+import { lockText } from '../core/migration/preview-statements.ts';
 import type { DefinedMigration } from '../core/migration/reconcile.ts';
 import type { Target } from '../core/migration/target.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
@@ -239,6 +240,38 @@ else {
     });
     await withRows(LARGE_ROWS, async ({ sent }) => {
       await sent(migration([WIDER, NUMBERED]));
+    });
+  });
+
+  test('PostgreSQL: a dry run says what each statement does to others that use a large table', async () => {
+    await withRows(LARGE_ROWS + 1, async ({ database, target, after }) => {
+      await database.query('ANALYZE');
+      const locksOf = async (operation: MigrationOperation, online: boolean) => {
+        const [planned] = await previewMigrate(target, after(migration([operation], online)));
+        return planned?.statements.map(({ lock }) => lock && `${lock.blocks}, ${lock.work}`);
+      };
+      const key = CHANGES[0]?.[1] ?? assert.fail();
+      assert.deepEqual(await locksOf(INDEX, false), ['writes, read']);
+      assert.deepEqual(await locksOf(INDEX, true), ['nothing, read']);
+      assert.deepEqual(await locksOf(key, false), ['writes, read']);
+      assert.deepEqual(await locksOf(key, true), ['nothing, read', 'writes, none', 'nothing, read']);
+      assert.deepEqual(await locksOf(WIDER, false), ['reads and writes, write']);
+      assert.deepEqual(await locksOf(NUMBERED, false), ['reads and writes, write']);
+      const renamed = { type: 'renameField', collection: 'rows', from: 'n', to: 'm' } as const;
+      assert.deepEqual(await locksOf(renamed, true), ['reads and writes, none']);
+      const [shown] = await previewMigrate(target, after(migration([INDEX], false)));
+      const [statement] = shown?.statements ?? [];
+      assert.equal(
+        statement?.lock && lockText(statement.lock),
+        '"rows" (about 10,001 rows): blocks writes while its rows are read, about 1 s',
+      );
+    });
+    await withRows(50, async ({ target, after }) => {
+      const [planned] = await previewMigrate(target, after(migration([INDEX])));
+      assert.deepEqual(
+        planned?.statements.map(({ lock }) => lock),
+        [undefined],
+      );
     });
   });
 

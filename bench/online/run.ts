@@ -185,8 +185,10 @@ async function measure(url: string, change: () => Promise<void>): Promise<Round>
   const startedAt = performance.now();
   const refused = await change().then(
     () => undefined,
-    (error) =>
-      isSvcError(error) ? error.code : (/.*error: .*/i.exec(String(error.message))?.[0] ?? String(error.message)),
+    (error) => {
+      console.error(String(error.message));
+      return isSvcError(error) ? `refused, ${error.code}` : 'failed';
+    },
   );
   const tookMs = performance.now() - startedAt;
   await wait(MARGIN_MS);
@@ -199,7 +201,7 @@ async function measure(url: string, change: () => Promise<void>): Promise<Round>
 const longest = (values: readonly number[]): number => Math.max(0, ...values);
 
 function cell({ writes, reads, tookMs, refused, failures }: Round): string {
-  if (refused !== undefined) return `refused: ${refused}`;
+  if (refused !== undefined) return refused;
   const failed = failures.length > 0 ? `, ${failures.length} FAILED` : '';
   return `${longest(writes).toFixed(0)}, ${longest(reads).toFixed(0)} (${(tookMs / 1000).toFixed(1)} s${failed})`;
 }

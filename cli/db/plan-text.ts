@@ -4,6 +4,7 @@ import { type Keep, lossesNotKept } from '../../core/migration/kept.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
 import {
   durationText,
+  lockText,
   type PreviewedStatement,
   rowsOfCopy,
   rowsOfLoss,
@@ -56,6 +57,7 @@ export function planText(
       if (statement.copy) lines.push(`-- copies ${copyText(statement.copy)}, which blocks writes to it:`);
       if (statement.failure !== undefined)
         lines.push(`-- will fail: ${oneLineComment(failureText(statement.failure))}`);
+      if (statement.lock) lines.push(`-- ${lockText(statement.lock)}:`);
       if (!statement.transactional) lines.push('-- not in a transaction:');
       lines.push(withSemicolon(statement.text));
     }
@@ -144,7 +146,7 @@ export function planData(steps: readonly PlannedMigrationText[]): object[] {
     ...(migration.irreversible !== undefined && { irreversible: migration.irreversible }),
     ...(migration.irreversibleOn && { irreversibleOn: migration.irreversibleOn }),
     ...(migration.allow && { allow: migration.allow }),
-    statements: statements.map(({ text, transactional, destructive, keptMs, copy, loss, failure }) => ({
+    statements: statements.map(({ text, transactional, destructive, keptMs, copy, loss, lock, failure }) => ({
       text,
       transactional,
       destructive,
@@ -163,6 +165,15 @@ export function planData(steps: readonly PlannedMigrationText[]): object[] {
           rows: copy.rows,
           ...(copy.isEstimate && { estimate: true }),
           permitted: copy.isPermitted,
+        },
+      }),
+      ...(lock && {
+        lock: {
+          table: lock.collection,
+          blocks: lock.blocks,
+          work: lock.work,
+          rows: lock.rows,
+          seconds: lock.seconds,
         },
       }),
       ...(failure !== undefined && {

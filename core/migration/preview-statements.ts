@@ -1,4 +1,4 @@
-import type { Connection, PreflightReport, Statement, TableCopy } from '../dialect.ts';
+import type { Connection, PreflightReport, Statement, StatementLock, TableCopy } from '../dialect.ts';
 import { isSvcError } from '../errors.ts';
 import type { MigrationOperation } from '../schema/operation.ts';
 import { affectedCollections } from './affected-collections.ts';
@@ -9,6 +9,7 @@ import type { Target } from './target.ts';
 export interface PreviewedStatement extends Statement {
   readonly copy?: Omit<TableCopy, 'statement'>;
   readonly loss?: TableLoss;
+  readonly lock?: Omit<StatementLock, 'statement'>;
   /** Why the statement is certain to fail. */
   readonly failure?: unknown;
 }
@@ -52,10 +53,12 @@ export async function previewStatements(
     statements: one.statements.map((statement) => {
       const at = index++;
       const loss = losses.get(statement);
+      const lock = preview?.locks?.find((one) => one.statement === at);
       return {
         ...statement,
         text: preview?.texts[at] ?? statement.text,
         ...(loss && { loss }),
+        ...(lock && { lock }),
         ...(preview && findingsOf(preview, at)),
       };
     }),
@@ -143,6 +146,14 @@ const DAY_MS = 86_400_000;
 /** `about 3,000,000 rows` */
 export function rowsOfCopy({ rows, isEstimate }: Pick<TableCopy, 'rows' | 'isEstimate'>): string {
   return `${isEstimate ? 'about ' : ''}${rowsText(rows)}`;
+}
+
+/** `"orders" (about 3,000,000 rows): others read and write it while its rows are read, about 3 s` */
+export function lockText({ collection, rows, blocks, work, seconds }: Omit<StatementLock, 'statement'>): string {
+  const about = `"${collection}" (${rowsOfCopy({ rows, isEstimate: true })}):`;
+  const blocked = blocks === 'nothing' ? 'others read and write it' : `blocks ${blocks}`;
+  if (work === 'none') return `${about} ${blocks === 'nothing' ? blocked : `${blocked} for a moment`}`;
+  return `${about} ${blocked} while its rows are ${work === 'read' ? 'read' : 'written'}, about ${seconds.toLocaleString('en')} s`;
 }
 
 const rowsText = (rows: number): string => `${rows.toLocaleString('en')} ${rows === 1 ? 'row' : 'rows'}`;

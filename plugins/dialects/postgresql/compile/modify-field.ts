@@ -11,6 +11,7 @@ import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statem
 import { alteredValuesGuard } from './altered-values.ts';
 import { conversionExpression, hasNative } from './conversion.ts';
 import { doBlock, tableOid, withGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
+import { keepsStoredValues } from './type-change.ts';
 import { isSerial, nativeSource, storedType } from './types.ts';
 
 /** The clause that drops the primary key declared by `primaryKey` flags. */
@@ -77,8 +78,10 @@ export function modifyField(
   if (clauses.length > 0) {
     const destructive = (retyped || from.type !== to.type) && !hasNative(from, to) && isLossyCast(from, to);
     const altered = alterTable(grammar, table, clauses, { destructive });
+    const rewrites = retyped && !keepsStoredValues(oldType, newType) ? { rewrites: true } : {};
+    const marked = { ...altered, run: { ...altered.run, ...rewrites } };
     const guard = retyped && !destructive ? alteredValuesGuard(grammar, before, from, to) : undefined;
-    const guarded = guard === undefined ? altered : withGuard(guard, altered);
+    const guarded = guard === undefined ? marked : withGuard(guard, marked);
     const check = enumCheckName(table, from.name);
     statements.push(dropped.includes(check) ? withNativeEnumGuard(grammar, before, [from], guarded) : guarded);
   }

@@ -14,7 +14,7 @@ export const doBlock = (body: string): string => `DO ${dollarQuoted(body)}`;
 export const withGuard = (guard: string, guarded: Statement<SqlText>): Statement<SqlText> => ({
   ...guarded,
   run: {
-    kind: 'sql',
+    ...guarded.run,
     parts: `${guard};\n${guarded.run.parts.join(SCHEMA_PLACEHOLDER)}`.split(SCHEMA_PLACEHOLDER),
   },
 });

@@ -6,6 +6,8 @@ export type PostgresqlStep = Text | RawSql | DropInvalidIndex | Fill;
 interface Text extends SqlText {
   /** A table with many rows, of which it writes or reads each one under a lock that blocks others. */
   readonly copies?: string;
+  /** It writes all rows, which `copies` says of large tables only. */
+  readonly rewrites?: true;
 }
 
 /** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index if it fails. */

@@ -20,6 +20,7 @@ import { runUpdate } from '../data/update.ts';
 import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-backend.ts';
 import { findCopies } from '../run/copies.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
+import { findLocks } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
 import { type RunContext, runSegments } from '../run/run.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
@@ -93,6 +94,7 @@ export async function createConnection({
     preflight: findProblems,
     preview: async (statements, operations) => ({
       ...(await findProblems(statements, operations)),
+      locks: await withSvcErrors(() => findLocks(session.exec, schema, statements, operations)),
       texts: statements.map(({ text }) => text),
     }),
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),

@@ -37,7 +37,7 @@ export async function findCopies(
 }
 
 /** By the statistics; of a table that was never analyzed, by counting. 0 for a table that the run renames. */
-async function estimateRows(exec: ExecSql, table: string): Promise<number> {
+export async function estimateRows(exec: ExecSql, table: string): Promise<number> {
   const [found] = await rowsOf(
     exec,
     `SELECT reltuples AS rows FROM pg_class WHERE oid = to_regclass(${quoteLiteral(table)})`,

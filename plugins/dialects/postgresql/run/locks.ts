@@ -1,0 +1,65 @@
+import type { Statement, StatementLock } from '../../../../core/dialect.ts';
+import type { MigrationOperation } from '../../../../core/schema/operation.ts';
+import { PresentNames } from '../../sql/present-names.ts';
+import type { ExecSql } from '../../sql/session.ts';
+import { quoteIdentifier } from '../compile/grammar.ts';
+import type { PostgresqlStep } from '../compile/step.ts';
+import { estimateRows } from './copies.ts';
+
+type Effect = Pick<StatementLock, 'blocks' | 'work'>;
+
+const MOMENT: Effect = { blocks: 'reads and writes', work: 'none' };
+
+const REWRITE: Effect = { blocks: 'reads and writes', work: 'write' };
+
+/** The first that matches. Source: "Explicit Locking" and the notes of the statements in the manual of PostgreSQL. */
+const EFFECTS: readonly (readonly [pattern: RegExp, effect: Effect])[] = [
+  [
+    /^(?:SELECT FROM|CREATE (?:UNIQUE )?INDEX CONCURRENTLY|ALTER TABLE .* VALIDATE CONSTRAINT)/s,
+    { blocks: 'nothing', work: 'read' },
+  ],
+  [/^UPDATE /, { blocks: 'nothing', work: 'write' }],
+  [/^(?:DROP INDEX CONCURRENTLY|COMMENT ON)/, { blocks: 'nothing', work: 'none' }],
+  [/^CREATE (?:UNIQUE )?INDEX/, { blocks: 'writes', work: 'read' }],
+  [/FOREIGN KEY .*NOT VALID$/s, { blocks: 'writes', work: 'none' }],
+  [/FOREIGN KEY/, { blocks: 'writes', work: 'read' }],
+  [/(?:NOT VALID|USING INDEX .*)$/s, MOMENT],
+  [/^ALTER TABLE .* ALTER COLUMN \S+ SET NOT NULL$/s, MOMENT],
+  [/ADD COLUMN \S+ .*(?:DEFAULT \(|gen_random_uuid\(\)|AS IDENTITY|serial\b|STORED\b)/s, REWRITE],
+  [/ADD CONSTRAINT|SET NOT NULL/, { blocks: 'reads and writes', work: 'read' }],
+];
+
+const ROWS_PER_SECOND = { none: Infinity, read: 1_000_000, write: 100_000 };
+/** Fewer are fast enough for any lock. */
+const MANY_ROWS = 10_000;
+
+/** What the statements do to those who use tables with many rows. `schema` is quoted, with its dot. */
+export async function findLocks(
+  exec: ExecSql,
+  schema: string,
+  statements: readonly Statement<PostgresqlStep>[],
+  operations: readonly MigrationOperation[],
+): Promise<readonly StatementLock[]> {
+  const names = new PresentNames();
+  const counted = new Map<string, number>();
+  const locks: StatementLock[] = [];
+  for (const [index, { text, run }] of statements.entries()) {
+    const operation = operations[index];
+    if (!operation || operation.type === 'raw') continue;
+    if (operation.type === 'createCollection') names.forget(operation.name);
+    if (!('collection' in operation)) continue;
+    const table = names.table(operation.collection)?.name;
+    if (operation.type === 'renameCollection') names.rename(operation.collection, operation.to);
+    if (table === undefined) continue;
+    const rows = counted.get(table) ?? (await estimateRows(exec, `${schema}${quoteIdentifier(table)}`));
+    counted.set(table, rows);
+    if (rows <= MANY_ROWS) continue;
+    const writesAll = run.kind === 'sql' && (run.copies !== undefined || run.rewrites === true);
+    const effect = writesAll ? REWRITE : effectOf(text);
+    const seconds = Math.ceil(rows / ROWS_PER_SECOND[effect.work]);
+    locks.push({ statement: index, collection: table, ...effect, rows, seconds });
+  }
+  return locks;
+}
+
+const effectOf = (text: string): Effect => EFFECTS.find(([pattern]) => pattern.test(text))?.[1] ?? MOMENT;
