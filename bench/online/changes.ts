@@ -119,8 +119,8 @@ export const CHANGES: readonly Change[] = [
   },
   {
     name: 'a longer text',
-    operation: { type: 'modifyField', ...visits, field: 'code', changes: { length: 80 } },
-    knex: "t.string('code', 80).alter()",
+    operation: { type: 'modifyField', ...visits, field: 'code', changes: { length: 60 } },
+    knex: "t.string('code', 60).alter()",
   },
   {
     name: 'an integer becomes a bigint',

@@ -158,7 +158,9 @@ async function copy(engine: Engine, base: string, name: string): Promise<string>
   );
   for (const row of tables) {
     const [one] = Object.values(row);
-    await engine.query(url, `CREATE TABLE ${one} LIKE ${base}.${one}`);
+    const [shown = {}] = await engine.query(url, `SHOW CREATE TABLE ${base}.${one}`);
+    // Unlike LIKE, with the names of checks.
+    await engine.query(url, String(Object.values(shown)[1]));
     await engine.query(url, `INSERT INTO ${one} SELECT * FROM ${base}.${one}`);
   }
   return url;

@@ -1,4 +1,5 @@
 import type { Progress } from '../../../../core/dialect.ts';
+import { restAfter } from '../../shared/pace.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { type CatalogTable, PRIMARY_KEY } from '../catalog/catalog-table.ts';
 import { readTable } from '../catalog/read-catalog.ts';
@@ -39,8 +40,11 @@ export async function runFill(
       `SET @svc_to = (SELECT ${key} FROM ${table} WHERE TRUE${after} ORDER BY ${key} LIMIT 1 OFFSET ${BATCH_ROWS - 1}); SELECT @svc_to IS NULL AS last`,
     );
     last = Number(bound?.last) === 1;
+    const startedAt = performance.now();
     await exec(`${update}${after}${last ? '' : ` AND ${key} <= @svc_to`}; SET @svc_from = @svc_to`);
-    if (!last) report(BATCH_ROWS);
+    if (last) break;
+    report(BATCH_ROWS);
+    await restAfter(performance.now() - startedAt);
   }
 }
 
@@ -53,9 +57,11 @@ async function countAll(exec: ExecSql, table: string): Promise<number> {
 /** Without a key, every batch starts from the beginning. `update` must exclude rows that would stay NULL. */
 async function fillUnordered(exec: ExecSql, update: string, report: (rows: number) => void): Promise<void> {
   for (;;) {
+    const startedAt = performance.now();
     const [result] = await exec(`${update} LIMIT ${BATCH_ROWS}`);
     if ((result?.count ?? 0) < BATCH_ROWS) return;
     report(BATCH_ROWS);
+    await restAfter(performance.now() - startedAt);
   }
 }
 

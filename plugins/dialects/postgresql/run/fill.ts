@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Progress } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
+import { restAfter } from '../../shared/pace.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
@@ -15,8 +16,6 @@ const MOST_PAGES = 16_384;
 /** Servers before 14 read the whole table for each batch. */
 const RANGE_SCANS_SINCE = 140_000;
 const BATCHES_WITHOUT_RANGES = 16;
-/** Others get this share of the time of each batch. */
-const REST = 0.25;
 /** Replicas that are later than this are waited for. */
 const MOST_LAG_SECONDS = 5;
 const LAG_CHECK_MS = 1_000;
@@ -106,7 +105,7 @@ class Pace {
   }
 
   async rest(batchMs: number): Promise<void> {
-    await sleep(batchMs * REST);
+    await restAfter(batchMs);
     if (performance.now() - this.#lagCheckedAt < LAG_CHECK_MS) return;
     while ((await this.#lagSeconds()) > MOST_LAG_SECONDS) {
       if (this.#context.shouldStop()) throw interrupted();
