@@ -2,69 +2,18 @@ import * as assert from 'node:assert/strict';
 import pg from 'pg';
 import { MigrationBuilder } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
-import type { Migration } from '../core/migration/migration.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
 import { lockText } from '../core/migration/preview-statements.ts';
-import type { DefinedMigration } from '../core/migration/reconcile.ts';
-import type { Target } from '../core/migration/target.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { definedInCode } from './kit/migrations.ts';
-import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
+import { ID, INDEX, migration, N, withRows } from './kit/online-rows.ts';
+import { unavailable } from './kit/postgresql.ts';
 import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 const missing = await unavailable();
 const LARGE_ROWS = 10_000;
-
-const ID = { name: 'id', type: 'integer', primaryKey: true, autoGenerate: true } as const;
-const N = { name: 'n', type: 'integer' } as const;
-const INDEX = { type: 'createIndex', collection: 'rows', index: 'rows_n', columns: [{ name: 'n' }] } as const;
-
-let count = 0;
-function migration(up: readonly MigrationOperation[], online?: boolean): Migration {
-  count += 1;
-  const name = `change_${count}`;
-  const tag = `20260101_${String(count).padStart(6, '0')}_${name}`;
-  return { tag, name, up, down: [], irreversible: 'It is not needed.', ...(online !== undefined && { online }) };
-}
-
-interface Fixture {
-  readonly database: PostgresqlTestDatabase;
-  readonly target: Target;
-  /** The statements sent for migrations that run together. */
-  sent(...migrations: readonly Migration[]): Promise<readonly string[]>;
-  /** The migrations that are applied, and these. */
-  after(...next: readonly Migration[]): readonly DefinedMigration[];
-}
-
-/** A database with the table `rows`. */
-async function withRows(rows: number, work: (fixture: Fixture) => Promise<void>): Promise<void> {
-  const database = await freshDatabase();
-  try {
-    const target = await connectTarget(postgresql, database.url);
-    const applied: Migration[] = [];
-    const after = (...next: readonly Migration[]) => [...applied, ...next].map(definedInCode);
-    const sent = async (...migrations: readonly Migration[]) => {
-      const texts: string[] = [];
-      await migrate(target, after(...migrations), {
-        allowDestructive: true,
-        onEvent: (event) => {
-          if (event.type === 'finished') texts.push(...event.statements);
-        },
-      });
-      applied.push(...migrations);
-      return texts;
-    };
-    await sent(migration([{ type: 'createCollection', name: 'rows', fields: [ID, N] }]));
-    await database.query(`INSERT INTO rows (n) SELECT generate_series(1, ${rows})`);
-    await work({ database, target, sent, after });
-    await target.connection.close();
-  } finally {
-    await database.drop();
-  }
-}
 
 const LOCK = 77;
 /** Waits for a lock of the test, for the rows that are there before it begins. */
@@ -151,10 +100,10 @@ else {
       { type: 'modifyField', ...field, changes: { required: true } },
       [
         'SELECT FROM "rows" WHERE "n" IS NULL LIMIT 1 -- finds no row',
-        'ALTER TABLE "rows" ADD CONSTRAINT "rows_n_required_check" CHECK ("n" IS NOT NULL) NOT VALID',
-        'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_n_required_check"',
+        'ALTER TABLE "rows" ADD CONSTRAINT "rows_n_svc_required_check" CHECK ("n" IS NOT NULL) NOT VALID',
+        'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_n_svc_required_check"',
         'ALTER TABLE "rows" ALTER COLUMN "n" SET NOT NULL',
-        'ALTER TABLE "rows" DROP CONSTRAINT "rows_n_required_check"',
+        'ALTER TABLE "rows" DROP CONSTRAINT "rows_n_svc_required_check"',
       ],
     ],
     [
@@ -167,7 +116,7 @@ else {
       [
         'ALTER TABLE "rows" ADD COLUMN "token" uuid',
         'ALTER TABLE "rows" ALTER COLUMN "token" SET DEFAULT gen_random_uuid()',
-        'UPDATE "rows" SET "token" = gen_random_uuid() WHERE "token" IS NULL',
+        'UPDATE "rows" SET "token" = gen_random_uuid() WHERE "token" IS NULL -- in batches',
         'CREATE UNIQUE INDEX CONCURRENTLY "rows_token_key" ON "rows" ("token")',
         'ALTER TABLE "rows" ADD CONSTRAINT "rows_token_key" UNIQUE USING INDEX "rows_token_key"',
       ],

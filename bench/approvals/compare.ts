@@ -15,7 +15,7 @@ import { adapterTable, faultTables, figuresTable } from './tables.ts';
  */
 
 /** Each contender is the file of that name in `peers/`, and the same with an adapter of svc one with the ending `-svc`. */
-const BARE = ['svc', 'langgraph', 'langchain', 'openai', 'aisdk', 'mastra', 'dbos'] as const;
+const BARE = ['svc', 'langgraph', 'langchain', 'openai', 'aisdk', 'mastra', 'genkit', 'dbos'] as const;
 const FOLDER = new URL('./peers/', import.meta.url);
 const PEERS = BARE.flatMap((name) => [name, `${name}-svc`]).filter((name) =>
   existsSync(new URL(`${name}.mjs`, FOLDER)),

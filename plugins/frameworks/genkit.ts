@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { Action, CallContext, Envelope, Message, Middleware, Next, Part, ToolDefinition } from './genkit-types.ts';
 import {
   type ApprovalOptions,
+  endOf,
   executionIdOf,
   type FrameworkGate,
   guardTool,
-  noteOf,
   type PendingApproval,
   runGuarded,
   unusable,
@@ -25,51 +26,6 @@ export interface GenkitOptions extends ApprovalOptions<{ readonly context?: unkn
    */
   readonly wait?: 'hold' | 'suspend';
 }
-
-interface ToolDefinition {
-  readonly name: string;
-  readonly description?: string;
-  readonly inputSchema?: unknown;
-}
-
-interface Action {
-  readonly __action: { readonly metadata?: { readonly tool?: { readonly restartable?: boolean } } };
-}
-
-interface Part {
-  readonly text?: string;
-  readonly toolRequest?: { readonly name: string; readonly ref?: string; readonly input?: unknown };
-  readonly toolResponse?: { readonly output?: unknown; readonly content?: unknown };
-  readonly metadata?: { readonly interrupt?: Partial<PendingApproval>; readonly resumed?: unknown };
-}
-
-interface Message {
-  readonly role: string;
-  readonly content: readonly Part[];
-}
-
-interface Envelope {
-  readonly request: { readonly returnToolRequests?: boolean; readonly messages: readonly Message[] };
-}
-
-interface CallContext {
-  readonly abortSignal?: AbortSignal;
-}
-
-type Next<Request, Response> = (request: Request, context: unknown) => Promise<Response>;
-
-type Hook = <Request, Context, Response>(
-  request: Request,
-  context: Context,
-  next: (request: Request, context: Context) => Promise<Response>,
-) => Promise<Response>;
-
-/** What `generateMiddleware` of Genkit makes a middleware of. */
-type Middleware = (options: { readonly ai: { currentContext(): unknown } }) => {
-  generate: Hook;
-  model: Hook;
-  tool: Hook;
-};
 
 /**
  * What `generateMiddleware` of Genkit takes, to let tools of `generate` wait for approval.
@@ -105,7 +61,7 @@ export function approvalMiddleware(gate: FrameworkGate, options: GenkitOptions):
       const wait = options.wait === 'suspend' && !metadata?.resumed ? { waitMs: 0 } : {};
       const executionId = executionIdOf(options, { context: ai.currentContext() });
       let response: Part | undefined;
-      const { outcome, value, error } = await runGuarded(
+      const result = await runGuarded(
         guarded,
         { parameters: input, executionId, toolCallId: ref, modelText },
         { signal, onRequested: options.onRequested, ...wait },
@@ -115,17 +71,15 @@ export function approvalMiddleware(gate: FrameworkGate, options: GenkitOptions):
           return content === undefined ? output : { output, content };
         },
       );
-      const { status, requestId = '', expiresAt } = outcome;
-      if (expiresAt !== undefined) throw interrupt({ requestId, tool: name, expiresAt });
-      if (status === 'failed' && error !== undefined) throw error;
+      const end = endOf(name, result);
+      if ('pending' in end) throw interrupt(end.pending);
       const answer = (output: unknown) => ({
         ...response,
         toolResponse: { ...response?.toolResponse, name, ref, output },
       });
-      if (status !== 'completed') return answer(outcome.forModel());
-      const output = response === undefined ? value : response.toolResponse?.output;
-      const note = noteOf(outcome);
-      return answer(note === undefined ? output : withNoteLine(output, note));
+      if ('refusal' in end) return answer(end.refusal);
+      const output = response === undefined ? end.value : response.toolResponse?.output;
+      return answer(end.note === undefined ? output : withNoteLine(output, end.note));
     };
     return { generate, model, tool } as unknown as ReturnType<Middleware>;
   };

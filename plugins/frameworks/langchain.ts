@@ -1,17 +1,28 @@
 import { SvcError } from '../../core/errors.ts';
+import type {
+  AgentTool,
+  LangChainTool,
+  Message,
+  ModelRequest,
+  Runtime,
+  ToolCallRequest,
+  ToolMessage,
+  WrapCall,
+} from './langchain-types.ts';
 import {
   type ApprovalOptions,
+  endOf,
   executionIdOf,
   type FrameworkGate,
   type FrameworkOutcome,
   guardTool,
-  noteOf,
   type PendingApproval,
   runGuarded,
   unusable,
   withNoteLine,
 } from './shared.ts';
 
+export type { ToolCallRequest } from './langchain-types.ts';
 export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
 
 /** @experimental */
@@ -26,42 +37,6 @@ export interface LangChainOptions extends Omit<ApprovalOptions<ToolCallRequest>,
    */
   readonly interrupt?: ((value: PendingApproval) => unknown) | undefined;
 }
-
-/** The part of a request to `wrapToolCall` that the adapter reads. @experimental */
-export interface ToolCallRequest {
-  readonly toolCall: { readonly name: string; readonly args: unknown; readonly id?: string | undefined };
-  readonly tool?: unknown;
-  readonly runtime?: unknown;
-  readonly state?: unknown;
-}
-
-interface Runtime {
-  readonly signal?: AbortSignal;
-  readonly configurable?: { readonly thread_id?: unknown };
-}
-
-interface AgentTool {
-  readonly name?: string;
-  readonly invoke?: unknown;
-}
-
-interface ModelRequest {
-  readonly tools?: readonly AgentTool[];
-}
-
-interface LangChainTool {
-  readonly name: string;
-  readonly description?: string;
-  readonly schema?: unknown;
-}
-
-interface ToolMessage {
-  content?: unknown;
-  status?: unknown;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the types of LangChain's request and result are its own
-type WrapCall = (request: any, handler: (request: any) => any) => Promise<any>;
 
 type Guarded = ReturnType<typeof guardTool>;
 
@@ -97,7 +72,7 @@ export function approvalMiddleware(
     const wait = options.interrupt ? { waitMs: 0 } : {};
     for (;;) {
       let message: ToolMessage | undefined;
-      const { outcome, error } = await runGuarded(
+      const result = await runGuarded(
         guarded,
         call,
         { signal: runtime.signal, onRequested: options.onRequested, ...wait },
@@ -106,16 +81,15 @@ export function approvalMiddleware(
           return message.content ?? null;
         },
       );
-      const { requestId = '', expiresAt } = outcome;
-      if (expiresAt !== undefined) {
-        options.interrupt?.({ requestId, tool: name, expiresAt });
+      const end = endOf(name, result);
+      if ('pending' in end) {
+        options.interrupt?.(end.pending);
         continue;
       }
-      if (outcome.status === 'failed' && error !== undefined) throw error;
+      const { outcome } = result;
       const ended = message ?? ((await handler({ ...request, tool: recorded(name, outcome) })) as ToolMessage);
-      if (outcome.status !== 'completed') ended.status = 'error';
-      const note = noteOf(outcome);
-      if (note !== undefined) ended.content = withNote(ended.content, note);
+      if ('refusal' in end) ended.status = 'error';
+      else if (end.note !== undefined) ended.content = withNote(ended.content, end.note);
       return ended;
     }
   };
@@ -130,8 +104,7 @@ export function approvalMiddleware(
 }
 
 /** A tool that returns the stored outcome of a call: LangChain makes the message. */
-function recorded(name: string, { status, result, forModel }: FrameworkOutcome) {
-  void forModel;
+function recorded(name: string, { status, result }: Pick<FrameworkOutcome, 'status' | 'result'>) {
   return {
     name,
     invoke: async () => (status === 'completed' && typeof result === 'string' ? result : JSON.stringify(result)),
@@ -141,11 +114,6 @@ function recorded(name: string, { status, result, forModel }: FrameworkOutcome) 
 function withNote(content: unknown, note: string): unknown {
   if (Array.isArray(content)) return [...content, { type: 'text', text: note }];
   return withNoteLine(content, note);
-}
-
-interface Message {
-  readonly text?: unknown;
-  readonly tool_calls?: readonly { readonly id?: unknown }[];
 }
 
 /** What the model wrote in the message with the call. */

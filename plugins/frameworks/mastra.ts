@@ -1,9 +1,9 @@
 import {
   type ApprovalOptions,
+  endOf,
   executionIdOf,
   type FrameworkGate,
   guardTool,
-  noteOf,
   type PendingApproval,
   runGuarded,
   unusable,
@@ -70,18 +70,16 @@ function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: 
     if (agent?.toolCallId === undefined) throw unusable(name, 'its call has no id: no agent made it');
     // A call that is resumed too early is suspended again.
     const wait = options.wait === 'suspend' ? { waitMs: 0 } : {};
-    const { outcome, value, error } = await runGuarded(
+    const result = await runGuarded(
       guarded,
       { parameters: input, executionId: executionIdOf(options, context), toolCallId: agent.toolCallId },
       { signal, onRequested: options.onRequested, ...wait },
       (parameters, abortSignal) => execute.call(tool, parameters, { ...context, abortSignal }),
     );
-    const { status, requestId = '', expiresAt } = outcome;
-    if (expiresAt !== undefined) return agent.suspend({ requestId, tool: name, expiresAt });
-    if (status === 'failed' && error !== undefined) throw error;
-    if (status !== 'completed') return outcome.forModel();
-    const note = noteOf(outcome);
-    return note === undefined ? value : withNoteLine(value, note);
+    const end = endOf(name, result);
+    if ('pending' in end) return agent.suspend(end.pending);
+    if ('refusal' in end) return end.refusal;
+    return end.note === undefined ? end.value : withNoteLine(end.value, end.note);
   };
   // Mastra's own tools are objects of a class.
   return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute: gated });

@@ -1,9 +1,9 @@
 import {
   type ApprovalOptions,
+  endOf,
   executionIdOf,
   type FrameworkGate,
   guardTool,
-  noteOf,
   runGuarded,
   unusable,
   withNoteLine,
@@ -74,16 +74,16 @@ function withGate(gate: FrameworkGate, tool: FunctionTool, options: OpenAiAgents
         (await guarded.request(call(source, input, callId), { onRequested })) !== undefined,
     }),
     invoke: async (source: RunContext, input: string, details?: Details) => {
-      const { outcome, value, error } = await runGuarded(
+      const result = await runGuarded(
         guarded,
         call(source, parsed(input), details?.toolCall?.callId),
         { signal: details?.signal, onRequested },
         (parameters, signal) => tool.invoke(source, JSON.stringify(parameters), { ...details, signal }),
       );
-      if (outcome.status === 'failed' && error !== undefined) throw error;
-      if (outcome.status !== 'completed') return outcome.forModel();
-      const note = noteOf(outcome);
-      return note === undefined ? value : withNote(value, note);
+      const end = endOf(name, result);
+      if ('pending' in end) throw new Error('a call that is held has an end');
+      if ('refusal' in end) return end.refusal;
+      return end.note === undefined ? end.value : withNote(end.value, end.note);
     },
   };
 }

@@ -192,6 +192,20 @@ export async function runGuarded(
   return { outcome, value, error: ran?.error };
 }
 
+/** A call that waits, with what to store of it; or what the model reads in place of a result; or the result, and what to add. */
+export type CallEnd =
+  | { readonly pending: PendingApproval }
+  | { readonly refusal: string }
+  | { readonly value: unknown; readonly note: string | undefined };
+
+/** How a call ended. Throws what the tool threw. */
+export function endOf(name: string, { outcome, value, error }: Awaited<ReturnType<typeof runGuarded>>): CallEnd {
+  const { status, requestId = '', expiresAt } = outcome;
+  if (expiresAt !== undefined) return { pending: { requestId, tool: name, expiresAt } };
+  if (status === 'failed' && error !== undefined) throw error;
+  return status === 'completed' ? { value, note: noteOf(outcome) } : { refusal: outcome.forModel() };
+}
+
 export function notCompleted(outcome: FrameworkOutcome, cause?: unknown): ToolCallNotCompleted {
   return new ToolCallNotCompleted(outcome, outcome.forModel(), cause);
 }

@@ -1,22 +1,13 @@
 import type { Plugin } from '../../core/kernel.ts';
 import { type DurableTool, finalErrorOf, type StepCall, type StepOutcome, stepOutcome } from './durable.ts';
 import type { RequestedCall } from './shared.ts';
+import type { TemporalActivity, TemporalWorkflow } from './temporal-types.ts';
 
 // Workflows import this module, so it imports nothing else at run time.
 
 export type { DurableTool, StepCall, StepOutcome } from './durable.ts';
 export type { RequestedCall } from './shared.ts';
-
-/** The part of `@temporalio/workflow` that the step uses. @experimental */
-export interface TemporalWorkflow {
-  workflowInfo(): { readonly workflowId: string; readonly runId: string };
-  proxyActivities(options: never): unknown;
-  defineSignal(name: string): unknown;
-  setHandler(signal: never, handler: () => void): void;
-  condition(isMet: () => boolean, timeout: number): Promise<boolean>;
-  isCancellation(error: unknown): boolean;
-  readonly CancellationScope: { nonCancellable<T>(work: () => Promise<T>): Promise<T> };
-}
+export type { TemporalActivity, TemporalWorkflow } from './temporal-types.ts';
 
 /** @experimental */
 export interface TemporalOptions {
@@ -24,12 +15,6 @@ export interface TemporalOptions {
   readonly checkMs?: number;
   /** Options of the activities. By default a tool may run for an hour, and a lost worker is noticed after 30 seconds. */
   readonly activity?: { readonly startToCloseTimeout?: number; readonly heartbeatTimeout?: number };
-}
-
-/** The part of `@temporalio/activity` that the activities use. @experimental */
-export interface TemporalActivity {
-  heartbeat(): void;
-  readonly ApplicationFailure: { nonRetryable(message: string, type: string): Error };
 }
 
 /** A call as the activities receive it. @experimental */

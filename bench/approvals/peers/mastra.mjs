@@ -11,7 +11,7 @@ const USAGE = {
   outputTokens: { total: 1, text: 1, reasoning: 0 },
 };
 
-const model = () => {
+export const model = () => {
   const turn = async ({ prompt }) => {
     const isLast = prompt.at(-1).role === 'tool';
     const { id, name, args } = callOf(runIn(JSON.stringify(prompt).replaceAll('"', ' ')));

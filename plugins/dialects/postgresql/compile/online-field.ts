@@ -38,7 +38,7 @@ export function addFieldOnline(before: Collection, field: Field): Statements | u
       ? []
       : [alter(table, [`ALTER COLUMN ${quoteIdentifier(name)} SET DEFAULT ${computed}`])]),
     ...(hasCheck ? [validate(table, enumCheckName(table, name))] : []),
-    ...(computed === undefined ? [] : [fill(table, name, computed)]),
+    ...(computed === undefined ? [] : [fill(table, name, computed, !field.autoGenerate)]),
     ...(computed !== undefined && field.required ? requireOnline(table, name) : []),
     ...(field.unique ? [buildKey(table, uniqueKey(table, name)), attachKey(table, uniqueKey(table, name))] : []),
   ];

@@ -79,7 +79,7 @@ export const assertNotNull = (table: string, field: string): Statement<Postgresq
 /** NOT NULL, which the server does not check again where a valid constraint says the same. */
 export function requireOnline(table: string, field: string): readonly Statement<PostgresqlStep>[] {
   const column = quoteIdentifier(field);
-  const check = derivedName(table, [field, 'required'], 'check');
+  const check = derivedName(table, [field, 'svc_required'], 'check');
   return [
     alter(table, [`ADD CONSTRAINT ${quoteIdentifier(check)} CHECK (${column} IS NOT NULL) NOT VALID`]),
     validate(table, check),
@@ -138,9 +138,9 @@ export const dropIndexOnline = (table: string, index: string): Statement<Postgre
 });
 
 /** Sets the field where it is null, in batches. */
-export const fill = (table: string, field: string, value: string): Statement<PostgresqlStep> => ({
-  text: `UPDATE ${quoteIdentifier(table)} SET ${quoteIdentifier(field)} = ${value} WHERE ${quoteIdentifier(field)} IS NULL`,
-  run: { kind: 'fill', table, column: field, value },
+export const fill = (table: string, field: string, value: string, isNullable: boolean): Statement<PostgresqlStep> => ({
+  text: `UPDATE ${quoteIdentifier(table)} SET ${quoteIdentifier(field)} = ${value} WHERE ${quoteIdentifier(field)} IS NULL -- in batches`,
+  run: { kind: 'fill', table, column: field, value, isNullable },
   transactional: false,
   destructive: false,
   idempotent: true,

@@ -24,4 +24,6 @@ export interface Fill {
   readonly column: string;
   /** An expression, computed for each row. */
   readonly value: string;
+  /** It may be null, and the row is then left as it is. */
+  readonly isNullable: boolean;
 }

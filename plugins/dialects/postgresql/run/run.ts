@@ -1,58 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunObserver, RunOutcome, Segment, Statement } from '../../../../core/dialect.ts';
+import type { RunObserver, RunOutcome, Segment } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
 import { processWide } from '../../../../core/process-wide.ts';
 import { endsElapsed } from '../../../../core/records.ts';
-import type { SchemaModel } from '../../../../core/schema/model.ts';
 import { lockLostError } from '../../shared/errors.ts';
 import { engineFilledColumns, engineFilledValues } from '../../sql/record-values.ts';
-import { type ExecSql, type Result, rowsOf, type Session } from '../../sql/session.ts';
+import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
 import { isRaw } from '../../sql/statement.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
-import { quoteLiteral } from '../compile/literal.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
-import {
-  codeOf,
-  DUPLICATE_TABLE,
-  isRejectedBeforeExecution,
-  isTransient,
-  statementError,
-  toSvcError,
-} from '../connection/errors.ts';
+import { codeOf, isTransient, statementError, toSvcError } from '../connection/errors.ts';
 import { lockHeldBySession, lockReleasedError } from '../connection/lock.ts';
-import type { Settings } from '../connection/settings.ts';
 import { recordGrammar } from '../records/record-backend.ts';
 import { readBackSql, recordWriteSql } from '../records/record-writes.ts';
 import { blockersOf, withBlockers } from './blocking-sessions.ts';
-import { runFill } from './fill.ts';
-import { dropInvalidIndex, waitForIndexBuilds } from './invalid-index.ts';
+import { type BatchOutcome, holdsLock, type RunContext, type SegmentValues, statementText } from './context.ts';
+import { runOutsideTransaction } from './outside-transaction.ts';
 
 const BATCH_SEGMENTS = 50;
 const BATCH_CHARACTERS = 256 * 1024;
 /** The errors of a conflicting record write: another version, an outdated epoch, or an existing row. */
 const LOST_WRITE_CODES: ReadonlySet<string | undefined> = new Set(['22012', '23502', '23505']);
-
-export interface RunContext {
-  readonly session: Session;
-  /** Quoted, with its dot. */
-  readonly schema: string;
-  readonly settings: Settings;
-  /** SQL that restores the settings the session was opened with. */
-  readonly restoreSettings: string;
-  introspect(exec: ExecSql, collections: readonly string[]): Promise<SchemaModel>;
-}
-
-/** The values that the engine filled in for the record writes of one segment. */
-type SegmentValues = RunOutcome['written'][number];
-
-interface BatchOutcome {
-  readonly written: readonly SegmentValues[];
-  readonly failure?: NonNullable<RunOutcome['failure']>;
-  /** The first segment that is not written may be retried. */
-  readonly retry?: boolean;
-  /** The failed segment is unknown, for example after a syntax error, when none of the text was run. */
-  readonly split?: boolean;
-}
 
 /** Connections share the session of PGlite. */
 const batches = processWide('postgresql-batches', () => ({ count: 0 }));
@@ -175,23 +142,6 @@ function segmentTexts(
 const setStartTime = (now: string, elapsedMs: number): string =>
   `SELECT WHERE set_config('svc.started_at', (${now} - interval '${elapsedMs.toFixed(3)} ms')::text, false) IS NULL`;
 
-function statementText({ schema }: RunContext, step: PostgresqlStep): string {
-  switch (step.kind) {
-    case 'sql':
-      return step.parts.join(schema);
-    case 'raw':
-      return step.inSchema ? `${searchSchema(schema)};\n${step.sql}\n;${RESTORE_SEARCH_PATH}` : step.sql;
-    case 'dropInvalidIndex':
-    case 'fill':
-      throw new Error('this step cannot be in a transaction');
-  }
-}
-
-/** `schema` is quoted, with its dot. */
-const searchSchema = (schema: string): string =>
-  `SELECT WHERE set_config('search_path', ${quoteLiteral(schema.slice(0, -1))} || ', ' || current_setting('search_path'), true) IS NULL`;
-const RESTORE_SEARCH_PATH = 'SET LOCAL search_path TO DEFAULT';
-
 async function runBatch(context: RunContext, exec: ExecSql, batch: Batch): Promise<BatchOutcome> {
   try {
     const results = await exec(batch.text);
@@ -296,63 +246,4 @@ async function diagnose(
     statement: undefined,
     error: LOST_WRITE_CODES.has(codeOf(error)) && segment.writes.length > 0 ? lockLostError(error) : svcError,
   };
-}
-
-/** A statement that cannot be in a transaction. It has no lock timeout, which would leave an invalid index. */
-async function runOutsideTransaction(
-  context: RunContext,
-  exec: ExecSql,
-  segment: Segment<PostgresqlStep>,
-  observer: RunObserver | undefined,
-): Promise<BatchOutcome> {
-  const [statement, ...more] = segment.statements;
-  if (!statement || more.length > 0 || segment.writes.length > 0)
-    throw new Error('a step outside a transaction is one statement');
-  try {
-    await exec('SET lock_timeout = 0');
-    try {
-      if (statement.repair?.kind === 'dropInvalidIndex')
-        await waitForIndexBuilds(exec, `${context.schema}${quoteIdentifier(statement.repair.table)}`);
-      await runStep(context, exec, statement.run, observer);
-    } catch (error) {
-      // An existing index of that name is not part of this run: another session may be building it.
-      if (codeOf(error) !== DUPLICATE_TABLE) await runRepair(context, exec, statement);
-      throw error;
-    } finally {
-      await exec(isRaw(statement) ? context.restoreSettings : `SET lock_timeout = ${context.settings.lockTimeoutMs}`);
-    }
-    if (isRaw(statement) && !(await holdsLock(context, exec))) throw lockReleasedError();
-    return { written: [[]] };
-  } catch (error) {
-    const mayContinue = statement.idempotent && isTransient(error);
-    const failure = { statement: 0, error: statementError(statement, error), ...(mayContinue && { transient: true }) };
-    return { written: [], failure: isRejectedBeforeExecution(error) ? { ...failure, rolledBack: true } : failure };
-  }
-}
-
-async function holdsLock({ schema }: RunContext, exec: ExecSql): Promise<boolean> {
-  return (await rowsOf(exec, `SELECT FROM ${lockHeldBySession(schema)}`)).length > 0;
-}
-
-async function runStep(
-  context: RunContext,
-  exec: ExecSql,
-  step: PostgresqlStep,
-  observer?: RunObserver,
-): Promise<void> {
-  const { schema, settings } = context;
-  switch (step.kind) {
-    case 'dropInvalidIndex':
-      return dropInvalidIndex(exec, schema, step);
-    case 'fill':
-      return runFill({ exec, schema, settings, shouldStop: () => observer?.shouldRetry() === false }, step);
-    case 'sql':
-    case 'raw':
-      await exec(statementText(context, step));
-  }
-}
-
-async function runRepair(context: RunContext, exec: ExecSql, { repair }: Statement<PostgresqlStep>): Promise<void> {
-  // The original error is reported, not that of the repair, which runs again before the next attempt.
-  if (repair !== undefined) await runStep(context, exec, repair).catch(() => undefined);
 }

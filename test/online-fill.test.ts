@@ -1,0 +1,92 @@
+import * as assert from 'node:assert/strict';
+import { migrate } from '../core/migration/migrate.ts';
+import { resolveMigration } from '../core/migration/resolve.ts';
+import type { MigrationOperation } from '../core/schema/operation.ts';
+import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
+import { INDEX, migration, withRows } from './kit/online-rows.ts';
+import { unavailable } from './kit/postgresql.ts';
+import { connectTarget } from './kit/target.ts';
+import { test } from './kit/test.ts';
+
+/** What the rows of a table, its triggers and its policies do to a change online. */
+
+const missing = await unavailable();
+const ROWS = 50;
+
+const computed = (expression: string, required = false): MigrationOperation => ({
+  type: 'addField',
+  collection: 'rows',
+  field: { name: 'copy', type: 'integer', default: { $expression: expression }, ...(required && { required }) },
+});
+const COUNT = 'SELECT count(copy)::int AS filled, count(*)::int AS rows FROM rows';
+
+if (missing) test.skip('PostgreSQL: fills online', missing);
+else {
+  test('PostgreSQL: every row is filled, also where others move rows during it', async () => {
+    await withRows(5_000, async ({ database, sent }) => {
+      // Each row that is filled moves another one, maybe to a page that was passed.
+      await database.query(`CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+          IF pg_trigger_depth() = 1 THEN UPDATE rows SET n = n + 1 WHERE id = 5001 - NEW.id; END IF;
+          RETURN NULL; END $$;
+        CREATE TRIGGER move AFTER UPDATE ON rows FOR EACH ROW WHEN (NEW.id % 7 = 0) EXECUTE FUNCTION move()`);
+      await sent(migration([computed('1 + 2', true)], true));
+      assert.deepEqual(await database.query(COUNT), [{ filled: 5_000, rows: 5_000 }]);
+    });
+  });
+
+  test('PostgreSQL: a default that is null leaves the rows without a value', async () => {
+    await withRows(ROWS, async ({ database, sent }) => {
+      await sent(migration([computed('NULLIF(1, 1)')], true));
+      assert.deepEqual(await database.query(COUNT), [{ filled: 0, rows: ROWS }]);
+    });
+  });
+
+  test('PostgreSQL: rows that a trigger keeps from being filled are an error, and a retry continues', async () => {
+    await withRows(ROWS, async ({ database, target, sent }) => {
+      await database.query(`CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+        CREATE TRIGGER keep BEFORE UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION keep()`);
+      const change = migration([computed('1 + 2')], true);
+      await assert.rejects(sent(change), {
+        code: 'migration_half_done',
+        why: /could not be given a value in "copy"/,
+      });
+      await database.query('DROP TRIGGER keep ON rows');
+      await resolveMigration(target, change.tag, 'retry');
+      assert.deepEqual(await database.query(COUNT), [{ filled: ROWS, rows: ROWS }]);
+    });
+  });
+
+  test('PostgreSQL: rows that a policy hides from the owner are not left out in silence', async () => {
+    await withRows(ROWS, async ({ database, after }) => {
+      const owner = `svc_owner_${process.pid}`;
+      await database.query(`CREATE ROLE ${owner} LOGIN; GRANT ALL ON SCHEMA public TO ${owner};
+        GRANT ALL ON ALL TABLES IN SCHEMA public TO ${owner}; ALTER TABLE rows OWNER TO ${owner};
+        ALTER TABLE rows ENABLE ROW LEVEL SECURITY; ALTER TABLE rows FORCE ROW LEVEL SECURITY;
+        CREATE POLICY few ON rows USING (id > 10)`);
+      const url = new URL(database.url);
+      url.username = owner;
+      const target = await connectTarget(postgresql, url.href);
+      try {
+        await assert.rejects(migrate(target, after(migration([computed('1 + 2')], true))), {
+          code: 'migration_half_done',
+          why: /row-level security policy/,
+        });
+      } finally {
+        await target.connection.close();
+        await database.query(`REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP OWNED BY ${owner}; DROP ROLE ${owner}`);
+      }
+    });
+  });
+
+  test('PostgreSQL: a refused change has had no effect, also on a table that was changed by hand', async () => {
+    await withRows(ROWS, async ({ database, sent }) => {
+      await database.query('CREATE INDEX by_hand ON rows (n); UPDATE rows SET n = NULL WHERE id = 3');
+      const required = { type: 'modifyField', collection: 'rows', field: 'n', changes: { required: true } } as const;
+      await assert.rejects(sent(migration([required], true)), {
+        code: 'data_violates',
+        state: /^None of it took effect/,
+      });
+      await sent(migration([INDEX], true));
+    });
+  });
+}
