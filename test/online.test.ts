@@ -156,11 +156,38 @@ else {
       const violated = [CHANGES[0], CHANGES[1], CHANGES[2]].map((change) => change![1]);
       for (const operation of violated) {
         const wrong = migration([operation], true);
-        await assert.rejects(sent(wrong), { code: 'data_violates', state: /^None of it took effect/ });
+        await assert.rejects(sent(wrong), {
+          code: 'data_violates',
+          state: /^Nothing was changed|^None of it took effect/,
+        });
         assert.deepEqual(await target.connection.introspect(), before);
         const history = await database.query(`SELECT FROM _svc_migrations WHERE tag = '${wrong.tag}'`);
         assert.deepEqual(history, []);
       }
+    });
+  });
+
+  test('PostgreSQL: rows that a later change of the run does not allow are found before the first one', async () => {
+    await withRows(50, async ({ database, target, sent, after }) => {
+      const earlier = migration([{ type: 'addField', collection: 'rows', field: { name: 'a', type: 'integer' } }]);
+      const wrong = migration([INDEX, CHANGES[2]?.[1] ?? assert.fail()], true);
+      const fixed = migration(
+        [
+          { type: 'raw', dialect: 'postgresql', statement: 'UPDATE rows SET n = 1 WHERE n IS NULL', makes: [] },
+          ...wrong.up,
+        ],
+        true,
+      );
+      await database.query('UPDATE rows SET n = NULL WHERE id = 3');
+      const before = await target.connection.introspect();
+      const [, shown] = await previewMigrate(target, after(earlier, wrong));
+      assert.deepEqual(
+        shown?.statements.map(({ failure }) => (failure as { code?: string } | undefined)?.code),
+        [undefined, 'data_violates', undefined, undefined, undefined, undefined],
+      );
+      await assert.rejects(sent(earlier, wrong), { code: 'data_violates', state: 'Nothing was changed.' });
+      assert.deepEqual(await target.connection.introspect(), before);
+      await sent(earlier, fixed);
     });
   });
 

@@ -1,3 +1,5 @@
+import type { Operation } from '../../../core/schema/operation.ts';
+
 /** The tables and columns of a run under the names that they have before its first statement. */
 export class PresentNames {
   /** By the name at this point of the run; undefined for a table that the run created, dropped or renamed. */
@@ -12,6 +14,16 @@ export class PresentNames {
   /** After a table of this name was created or dropped. */
   forget(name: string): void {
     this.#tables.set(name, undefined);
+  }
+
+  /** After an operation. */
+  follow(operation: Operation): void {
+    if (operation.type === 'createCollection') this.forget(operation.name);
+    else if (operation.type === 'dropCollection') this.forget(operation.collection);
+    else if (operation.type === 'renameCollection') this.rename(operation.collection, operation.to);
+    else if (operation.type === 'addField') this.table(operation.collection)?.forget(operation.field.name);
+    else if (operation.type === 'dropField') this.table(operation.collection)?.forget(operation.field);
+    else if (operation.type === 'renameField') this.table(operation.collection)?.rename(operation.from, operation.to);
   }
 
   rename(from: string, to: string): void {

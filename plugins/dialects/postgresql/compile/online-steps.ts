@@ -26,8 +26,10 @@ export const validate = (table: string, constraint: string): Statement<Postgresq
 function assertNoRow(table: string, query: string, violation: Violation): Statement<PostgresqlStep> {
   const facts = Object.entries(violation).map(([name, value]) => `${name} = ${quoteLiteral(value)}`);
   const raise = `RAISE EXCEPTION USING ${[...facts, `TABLE = ${quoteLiteral(table)}`].join(', ')}`;
+  const check = sqlStatement(doBlock(`BEGIN IF EXISTS (${query}) THEN ${raise}; END IF; END`));
   return {
-    ...sqlStatement(doBlock(`BEGIN IF EXISTS (${query}) THEN ${raise}; END IF; END`)),
+    ...check,
+    run: { ...check.run, onlyChecks: true },
     text: `${query.replaceAll(SCHEMA_PLACEHOLDER, '')} LIMIT 1 -- finds no row`,
     transactional: false,
     idempotent: true,

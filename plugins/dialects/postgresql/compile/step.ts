@@ -8,6 +8,8 @@ interface Text extends SqlText {
   readonly copies?: string;
   /** It writes all rows, which `copies` says of large tables only. */
   readonly rewrites?: true;
+  /** It changes nothing, and fails if there are rows that a later statement would not allow. */
+  readonly onlyChecks?: true;
 }
 
 /** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index if it fails. */

@@ -24,6 +24,7 @@ import { lockShortage } from '../run/lock-shortage.ts';
 import { findLocks } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
 import { runSegments } from '../run/run.ts';
+import { findViolations } from '../run/violations.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
 import { type LockContext, lockHeldByAnySession, withMigrationLock } from './lock.ts';
 import { permissionProbes, referenceProbe } from './permission-probes.ts';
@@ -80,7 +81,11 @@ export async function createConnection({
   const findProblems: NonNullable<Connection<PostgresqlStep>['preflight']> = (statements, operations) =>
     withSvcErrors(async () => {
       const copying = await findCopies(session.exec, schema, settings.allowCopy, statements);
-      const failures = [...(await preflight(session.exec, name, operations)), ...copying.failures];
+      const failures = [
+        ...(await preflight(session.exec, name, operations)),
+        ...copying.failures,
+        ...(await findViolations(session.exec, schema, statements, operations)),
+      ];
       return { failures: failures.sort((a, b) => a.statement - b.statement), copies: copying.copies };
     });
   return {

@@ -1,4 +1,5 @@
 import type { Statement, StatementLock } from '../../../../core/dialect.ts';
+import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import type { ExecSql } from '../../sql/session.ts';
@@ -45,11 +46,9 @@ export async function findLocks(
   const locks: StatementLock[] = [];
   for (const [index, { text, run }] of statements.entries()) {
     const operation = operations[index];
-    if (!operation || operation.type === 'raw') continue;
-    if (operation.type === 'createCollection') names.forget(operation.name);
-    if (!('collection' in operation)) continue;
-    const table = names.table(operation.collection)?.name;
-    if (operation.type === 'renameCollection') names.rename(operation.collection, operation.to);
+    if (!operation || operation.type === 'raw' || isObjectOperation(operation)) continue;
+    const table = 'collection' in operation ? names.table(operation.collection)?.name : undefined;
+    if (operation !== operations[index + 1]) names.follow(operation);
     if (table === undefined) continue;
     const rows = counted.get(table) ?? (await estimateRows(exec, `${schema}${quoteIdentifier(table)}`));
     counted.set(table, rows);
