@@ -176,6 +176,17 @@ const withApproval: Readonly<Record<string, Way>> = {
     assert.match(own, /^svcp_/);
     await approveAndRun(shell, own, await request(shell, '--db', 'main', ...OTHER), ...OTHER);
   },
+  'another configuration, whose rules let the agent decide': async (shell) => {
+    const roles = { dba: ['group:dba'], bots: ['group:agents'] };
+    const rules = [{ match: {}, approve: [{ role: 'bots' }] }];
+    shell.config((config) => ({ ...config, environments: {}, approvals: { ...config.approvals, roles, rules } }));
+    await approveAndRun(shell, await token(shell, 'bot@acme.example', 'agents'), await request(shell), ...OTHER);
+    await shell.svc('db', 'migrate', ...FLAGS);
+  },
+  'a drop that is kept, and purged at once': async (shell) => {
+    await request(shell, '--keep', '1h');
+    await shell.svc('db', 'migrate', 'purge', '--all', ...FLAGS);
+  },
   'an approval by nobody': async (shell) => approveAndRun(shell, '', await request(shell)),
   'an approval with a token of its own': async (shell) => {
     const requestId = await request(shell);

@@ -236,7 +236,12 @@ on(committingEngines, 'native types of MySQL and MariaDB are created, changed an
   await applyAndRollBack((build) => build.createIndex('t', 'words', columns('body'), { native: 'fulltext (body)' }));
   await apply((build) => build.createIndex('t', 'by_body', columns('body'), { native: "(`body`(12)) COMMENT 'why'" }));
   await refused('field_in_use', (build) => build.renameField('t', 'body', 'text'));
-  for (const native of ['name', '(name); drop table t', '(name', 'USING HASH (name)'])
+  const others = [
+    "(name) comment ',', drop column body",
+    '(name) /*!, drop column body */',
+    '(name) partition by key ()',
+  ];
+  for (const native of ['name', '(name); drop table t', '(name', 'USING HASH (name)', ...others])
     await refused('schema_invalid', (build) => build.createIndex('t', 'x', columns('name'), { native }));
   const options = (native: string) => (build: Build) => build.createCollection('u', [id], { sqlOptions: { native } });
   for (const native of ['row_format', "comment='x'; drop table t", 'row_format=DYNAMIC)']) {

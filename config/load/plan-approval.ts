@@ -1,5 +1,7 @@
+import type { Verification } from '../../core/approval/principal.ts';
+import { canonicalJson } from '../../core/json.ts';
 import { APPROVAL_CONDITIONS, type ApprovalCondition, MIGRATION_TOOL } from '../../core/migration/plan-approver.ts';
-import type { ApprovalRuleConfig, Config, MigrationApprovalConfig } from '../define.ts';
+import type { ApprovalRuleConfig, ApprovalsConfig, Config, MigrationApprovalConfig } from '../define.ts';
 import { compileRules, NOT_A_DURATION, parseDuration, roleProblems } from './approval-rules.ts';
 
 const DEFAULT_TIMEOUT = '8h';
@@ -14,11 +16,28 @@ export function planApprovalSettings({ when = 'destructive', timeout }: Migratio
   return { when, timeoutMs: parseDuration(timeout ?? DEFAULT_TIMEOUT) ?? Number.NaN };
 }
 
-/** Who approves the plans of an environment: `user:<id>` and `group:<name>`. Undefined without `approval`. */
-export function planApprovers({ environments, approvals }: Config, env: string): readonly string[] | undefined {
+/**
+ * Who approves the plans of an environment, `user:<id>` and `group:<name>`, and who else than the store says who somebody is.
+ * Undefined without `approval`.
+ */
+export function planApprovers({ environments, approvals = {} }: Config, env: string): readonly string[] | undefined {
   const approval = environments?.[env]?.approval;
-  return approval && (approvals?.roles?.[approval.role] ?? []);
+  return approval && [...(approvals.roles?.[approval.role] ?? []), ...peopleSources(approvals).values()];
 }
+
+/** The provider and the proxy that say who somebody is, as the store remembers them: without their secrets. */
+export function peopleSources({ oidc, proxy }: ApprovalsConfig): ReadonlyMap<Verification, string> {
+  const sources = new Map<Verification, string>();
+  if (oidc) sources.set('oidc', sourceText('oidc', { ...oidc, clientSecret: undefined, scopes: undefined }));
+  if (proxy) {
+    const known = 'peers' in proxy ? { ...proxy, secret: proxy.secret.header } : proxy;
+    sources.set('proxy', sourceText('proxy', known));
+  }
+  return sources;
+}
+
+const sourceText = (kind: Verification, settings: object): string =>
+  `${kind}:${canonicalJson(JSON.parse(JSON.stringify(settings)))}`;
 
 /** The rules of an environment. That of its plans comes before all others, so that none of them weakens it. */
 export const rulesOf = (

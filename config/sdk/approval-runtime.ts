@@ -7,7 +7,7 @@ import { isPlanRequest } from '../../core/migration/plan-approver.ts';
 import { problemText } from '../../core/validate-shape.ts';
 import { compileRules } from '../load/approval-rules.ts';
 import { loadMemoryStore } from '../load/builtin.ts';
-import { rulesOf } from '../load/plan-approval.ts';
+import { peopleSources, rulesOf } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { ApprovalWatcher } from './approval-watcher.ts';
 import { type OidcPeople, oidcPeople } from './oidc-people.ts';
@@ -76,6 +76,7 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
       warn,
       log,
     });
+    if (people) kernel.hooks.beforeDecision.tapPromise('svc', (review) => refuseOtherSource(runtime, service, review));
     const notices = new NoticeSweep(service);
     const watcher = new ApprovalWatcher(service);
     return {
@@ -104,6 +105,21 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
 function refuseChangedPlan(review: DecisionReview): void {
   if (!isPlanRequest(review.request) || review.decision.modifiedParams === undefined) return;
   review.refuse('A plan is approved as it is, or rejected.');
+}
+
+/** Who can name a provider or a proxy of their own could approve plans as anybody. */
+async function refuseOtherSource(
+  { config }: Runtime,
+  { personTokens }: ApprovalService,
+  review: DecisionReview,
+): Promise<void> {
+  const { verifiedBy } = review.decision.principal;
+  if (!isPlanRequest(review.request) || (verifiedBy !== 'oidc' && verifiedBy !== 'proxy')) return;
+  const source = peopleSources(config.approvals ?? {}).get(verifiedBy);
+  if (source !== undefined && (await personTokens.approvers()).includes(source)) return;
+  review.refuse(
+    `The store knows no such ${verifiedBy === 'oidc' ? 'provider' : 'proxy'} for those who approve migrations; svc db migrate with SVC_TOKEN of one who does adds it.`,
+  );
 }
 
 function databaseBackend(runtime: Runtime, tag: string): StorageBackend {

@@ -108,7 +108,7 @@ export class PersonTokens {
     }
     const created = createPrincipal(owner, 'token');
     const { id: principal, groups } = created;
-    const members = (await this.#rows.get(APPROVERS))?.record.body.groups ?? [];
+    const members = await this.approvers();
     if (isListed(members, created)) await this.#assertApprover(members, by, `${principal} may approve migrations.`);
     const now = await this.#clock.readNow();
     for (;;) {
@@ -128,7 +128,8 @@ export class PersonTokens {
   }
 
   /**
-   * The id of the store, which remembers who approves plans of migrations: `user:<id>` and `group:<name>`. Throws
+   * The id of the store, which remembers who approves plans of migrations: `user:<id>` and `group:<name>`, and who
+   * else verifies them. Throws
    * `approver_required` for others than it remembers, without the token `by` of one of those.
    */
   async keepApprovers(members: readonly string[], by: string | undefined): Promise<string> {
@@ -148,6 +149,11 @@ export class PersonTokens {
       await this.#assertApprover(remembered, by, why);
       await this.#rows.replace(APPROVERS, found.version, { ...found.record, body: { principal, groups } });
     }
+  }
+
+  /** Those that `keepApprovers` remembers; none before. */
+  async approvers(): Promise<readonly string[]> {
+    return (await this.#rows.get(APPROVERS))?.record.body.groups ?? [];
   }
 
   /** The first of the approvers needs nobody. */

@@ -1,16 +1,28 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { expressionProblem } from './raw.ts';
+import { tokenize } from './tokens.ts';
 
 /** The definition of an index, with its kind before the columns. Throws `schema_invalid` for a text that could be more than that. */
 export function nativeIndex(native: string, table: string, index: string): string {
   const why = /^(?:(?:FULLTEXT|SPATIAL) )?\(/i.test(native)
-    ? expressionProblem(native)
+    ? (expressionProblem(native) ?? beyondIndex(native))
     : 'It begins with neither FULLTEXT, SPATIAL nor a parenthesis.';
   if (why === undefined) return native;
   throw new SvcError('schema_invalid', `The definition of the index "${index}" of "${table}" is not valid.`, {
     why,
     next: ["Write the columns and what follows them: (`name`(20)) COMMENT 'why', or FULLTEXT (`body`)."],
   });
+}
+
+/** It is a part of ALTER TABLE: after a comma, or with these words, another change of the table could follow. */
+function beyondIndex(native: string): string | undefined {
+  let depth = 0;
+  for (const { kind, text } of tokenize(native)) {
+    if (kind === 'symbol') depth += text === '(' ? 1 : text === ')' ? -1 : 0;
+    const isOther = kind === 'symbol' ? text === ',' : kind === 'word' && /^(?:partition|remove)$/.test(text);
+    if (depth === 0 && isOther) return `It has more than an index: ${text.toUpperCase()} outside of parentheses.`;
+  }
+  return undefined;
 }
 
 /** The options after the columns of a new table, with a space before them. Throws `schema_invalid`. */
