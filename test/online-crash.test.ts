@@ -18,6 +18,8 @@ import { test } from './kit/test.ts';
 const missing = await unavailable();
 const EVERY = 6;
 const ROWS = 300;
+/** The connection finds its tables there, and the search_path of others. */
+const IN_SCHEMA = { schema: 'app "1"', createSchema: true } as const;
 
 const ID = { name: 'id', type: 'bigint', primaryKey: true, autoGenerate: true } as const;
 const SETUP = {
@@ -96,9 +98,10 @@ const LEFTOVERS = `SELECT conname AS name FROM pg_constraint WHERE NOT convalida
 async function withFilledTables(work: (database: PostgresqlTestDatabase) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   try {
-    const target = await connectTarget(postgresql, database.url);
+    const target = await connectTarget(postgresql, database.url, IN_SCHEMA);
     await migrate(target, [definedInCode(SETUP)]);
     await target.connection.close();
+    await database.alter('SET search_path TO "app ""1"""');
     await database.query(`INSERT INTO people SELECT FROM generate_series(1, ${ROWS});
       INSERT INTO orders (buyer, code, status, total) SELECT n, 'c' || n, 'open', n FROM generate_series(1, ${ROWS}) n;
       INSERT INTO visits SELECT generate_series(1, ${ROWS})`);
@@ -133,7 +136,7 @@ function keepWriting(database: PostgresqlTestDatabase): { stop(): Promise<number
 }
 
 async function finish(database: PostgresqlTestDatabase): Promise<void> {
-  const target = await connectTarget(postgresql, database.url);
+  const target = await connectTarget(postgresql, database.url, IN_SCHEMA);
   try {
     const all = [SETUP, ...MIGRATIONS];
     await migrate(target, all.map(definedInCode));
@@ -161,7 +164,7 @@ else {
       await mapConcurrently(places(), (at) =>
         withFilledTables(async (database) => {
           const writer = keepWriting(database);
-          const { signal, code, err } = await start(database.url, at, { countQueries: true }).ended;
+          const { signal, code, err } = await start(database.url, at, { connect: IN_SCHEMA, countQueries: true }).ended;
           if (signal === 'SIGKILL') kills += 1;
           else {
             assert.equal(code, 0, err);
