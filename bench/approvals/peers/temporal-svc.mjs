@@ -17,8 +17,8 @@ async function close() {
 export default {
   name: 'Temporal with svc',
   packages: [],
-  async open({ url, effects, renamed }) {
-    context.worker ??= await TemporalWorker.open('temporal-svc');
+  async open({ url, effects, renamed, victim }) {
+    context.worker ??= await TemporalWorker.open('temporal-svc', victim);
     await close();
     const { worker, stored, executions } = context;
     const wake = (workflowId, runId, signal) => worker.signal(workflowId, runId, signal);

@@ -8,8 +8,8 @@ const context = {};
 export default {
   name: 'Temporal',
   packages: ['@temporalio/worker'],
-  async open({ effects }) {
-    context.worker ??= await TemporalWorker.open('temporal');
+  async open({ effects, victim }) {
+    context.worker ??= await TemporalWorker.open('temporal', victim);
     const { worker } = context;
     await worker.work({ pay: (run, amount) => effects.pay(run, amount) });
     const recover = (run) => worker.handle(run).result();
