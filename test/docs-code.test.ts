@@ -51,7 +51,7 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     (page === 'docs/reference/approvals.md' &&
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
-  'frameworks.test.ts': ({ page, language }) =>
+  'frameworks-pages.test.ts': ({ page, language }) =>
     /use-(the-ai-sdk|openai-agents|langchain|genkit|mastra|claude-agent)\.md$/.test(page) && language === 'ts',
   'frameworks-durable.test.ts': ({ page, language }) => /use-(dbos|temporal)\.md$/.test(page) && language === 'ts',
   'http-api-docs.test.ts': ({ page, language }) => page === 'docs/reference/http-api.md' && language === 'sh',
@@ -96,7 +96,7 @@ const NEIGHBOURS: DocsStubs = {
   'abacus.ts': 'export const connect = () => undefined;\nexport const toSvcError = () => undefined;',
 };
 
-/** Packages that are not installed here; test/frameworks.test.ts and test/frameworks-durable.test.ts run the frameworks. */
+/** Packages that are not installed here; test/frameworks-pages.test.ts and test/frameworks-durable.test.ts run the frameworks. */
 const UNTYPED = `declare module '@anthropic-ai/claude-agent-sdk';
 declare module '@dbos-inc/dbos-sdk';
 declare module '@mastra/core/agent';

@@ -34,7 +34,7 @@ function startOrder(file: string): number {
 
 /** Files that need the tsx loader at run time, or test whether a module is loaded twice: run from source, not bundled. */
 const UNBUNDLED =
-  /\b(claude-hooks|frameworks|frameworks-durable|suites-channel-broker|config|config-plugins|docs-code|embedded-dialect|read-only-embedded)\.test/;
+  /\b(claude-hooks|frameworks|frameworks-durable|frameworks-pages|suites-channel-broker|config|config-plugins|docs-code|embedded-dialect|read-only-embedded)\.test/;
 
 interface Result {
   readonly passed: number;

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { startTemporal, temporalUnavailable } from '../../test/durable/temporal-server.ts';
 import { dropDatabases, freshDatabase } from '../database.ts';
 import { postgresql } from '../engine.ts';
 import { installPeers } from '../install.ts';
@@ -15,7 +16,18 @@ import { adapterTable, faultTables, figuresTable } from './tables.ts';
  */
 
 /** Each contender is the file of that name in `peers/`, and the same with an adapter of svc one with the ending `-svc`. */
-const BARE = ['svc', 'langgraph', 'langchain', 'openai', 'aisdk', 'mastra', 'genkit', 'dbos'] as const;
+const BARE = [
+  'svc',
+  'langgraph',
+  'langchain',
+  'openai',
+  'aisdk',
+  'mastra',
+  'genkit',
+  'claude-agent',
+  'dbos',
+  'temporal',
+] as const;
 const FOLDER = new URL('./peers/', import.meta.url);
 const PEERS = BARE.flatMap((name) => [name, `${name}-svc`]).filter((name) =>
   existsSync(new URL(`${name}.mjs`, FOLDER)),
@@ -41,11 +53,13 @@ export async function compare(args: readonly string[]): Promise<void> {
   const waiting = Number(flags.waiting ?? (flags.quick ? 100 : 5_000));
   const selected = flags.only?.split(',');
   await installPeers(FOLDER);
+  const names = PEERS.filter((name) => !selected || selected.includes(name));
+  const temporal = names.some(isOfTemporal) ? await temporalOrReason() : undefined;
   const results: Contender[] = [];
   try {
-    for (const name of PEERS) {
-      if (selected && !selected.includes(name)) continue;
-      const database = name.replace('-', '_');
+    for (const name of names) {
+      if (isOfTemporal(name) && typeof temporal === 'string') continue;
+      const database = name.replaceAll('-', '_');
       console.error(`${name}: faults`);
       const faultsUrl = await freshDatabase(postgresql, `svc_bench_faults_${process.pid}_${database}`);
       for (const moment of ['before', 'after'] as const) await runVictim(name, faultsUrl, moment);
@@ -57,6 +71,7 @@ export async function compare(args: readonly string[]): Promise<void> {
       await dropDatabases();
     }
   } finally {
+    if (typeof temporal === 'object') temporal.stop();
     await dropDatabases();
   }
   const text = [
@@ -65,7 +80,8 @@ export async function compare(args: readonly string[]): Promise<void> {
     [...(await machineFacts([postgresql])), peerFacts(FOLDER)].map((fact) => `- ${fact}`).join('\n'),
     `## Figures (${rounds} rounds, ${waiting} waiting)`,
     figuresTable(results),
-    'Tools that use no memory while a run waits leave waking it to the caller. The bench stores the messages of AI SDK and the state of OpenAI Agents in a table of its own.',
+    ...(typeof temporal === 'string' ? [`Temporal is missing: ${temporal}`] : []),
+    'Tools that use no memory while a run waits leave waking it to the caller. The bench stores the messages of AI SDK and the state of OpenAI Agents in a table of its own, and so the messages of Genkit and the session files of the Claude Agent SDK, which starts a process for every part of a run and is measured with fewer runs. The server of Temporal is its own test server, in memory: its runs have no bytes in PostgreSQL, and it cannot list.',
     '## What an adapter adds',
     'A gated call of the framework, and the same with the adapter of svc in place of its own approval: the medians of start and wake together.',
     adapterTable(results),
@@ -75,4 +91,15 @@ export async function compare(args: readonly string[]): Promise<void> {
   ].join('\n\n');
   console.log(`${text}\n`);
   if (!selected && !flags.quick) await saveResult('approvals.md', text);
+}
+
+const isOfTemporal = (name: string) => name.startsWith('temporal');
+
+/** Starts the server of Temporal for the contenders, or says why it cannot. */
+async function temporalOrReason() {
+  const reason = temporalUnavailable();
+  if (reason !== undefined) return reason;
+  const server = await startTemporal();
+  process.env.TEMPORAL_ADDRESS = server.address;
+  return server;
 }

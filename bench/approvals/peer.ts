@@ -18,7 +18,8 @@ export interface Figures {
   readonly bytes: number;
   /** Bytes of heap and buffers of 1,000 waiting runs in one process. */
   readonly memory: number;
-  readonly list: { readonly ms: number; readonly listed: number; readonly waiting: number };
+  /** `listed` is missing where nothing lists. */
+  readonly list: { readonly ms: number; readonly listed?: number; readonly waiting: number };
 }
 
 interface Percentiles {

@@ -12,7 +12,7 @@ export function figuresTable(contenders: readonly Contender[]): string {
     rounded(rate),
     rounded(bytes),
     (memory / 2 ** 20).toFixed(1),
-    `${rounded(list.ms)} (${rounded(list.listed)} of ${rounded(list.waiting)})`,
+    list.listed === undefined ? 'cannot' : `${rounded(list.ms)} (${rounded(list.listed)} of ${rounded(list.waiting)})`,
   ]);
   const head = [
     '',

@@ -1,16 +1,10 @@
 import { isStandardSchema } from '../../core/tool/standard-schema.ts';
-import {
-  type ApprovalOptions,
-  executionIdOf,
-  type FrameworkGate,
-  guardTool,
-  notCompleted,
-  noteOf,
-  runGuarded,
-  unusable,
-} from './shared.ts';
+import { notCompleted, noteOf, runGuarded } from './call-end.ts';
+import { guardTool, unusable } from './guard-tool.ts';
+import { type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
 
-export { type ApprovalOptions, type FrameworkGate, type RequestedCall, ToolCallNotCompleted } from './shared.ts';
+export { ToolCallNotCompleted } from './call-end.ts';
+export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
 
 /** The part of the AI SDK's `ToolExecutionOptions` that an `executionId` can be derived from. @experimental */
 export interface AiSdkCall {

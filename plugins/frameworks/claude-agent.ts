@@ -1,6 +1,8 @@
 import type { StandardIssue, StandardSchema } from '../../core/tool/standard-schema.ts';
+import { noteOf, runGuarded } from './call-end.ts';
 import { decision, type Hook, matchersOf } from './claude-hooks.ts';
-import { type ApprovalOptions, type FrameworkGate, guardTool, noteOf, runGuarded, unusable } from './shared.ts';
+import { guardTool, unusable } from './guard-tool.ts';
+import type { ApprovalOptions, FrameworkGate } from './shared.ts';
 
 export { type ApprovalHookOptions, approvalHooks, type ClaudeAgentCall } from './claude-hooks.ts';
 export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';

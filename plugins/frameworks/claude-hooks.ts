@@ -1,12 +1,6 @@
-import {
-  type ApprovalOptions,
-  executionIdOf,
-  type FrameworkGate,
-  type FrameworkOutcome,
-  guardTool,
-  noteOf,
-  runGuarded,
-} from './shared.ts';
+import { noteOf, runGuarded } from './call-end.ts';
+import { guardTool } from './guard-tool.ts';
+import { type ApprovalOptions, executionIdOf, type FrameworkGate, type FrameworkOutcome } from './shared.ts';
 
 /** The part of a hook's input that an `executionId` can be derived from. @experimental */
 export interface ClaudeAgentCall {

@@ -1,16 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { endOf, runGuarded, withNoteLine } from './call-end.ts';
 import type { Action, CallContext, Envelope, Message, Middleware, Next, Part, ToolDefinition } from './genkit-types.ts';
-import {
-  type ApprovalOptions,
-  endOf,
-  executionIdOf,
-  type FrameworkGate,
-  guardTool,
-  type PendingApproval,
-  runGuarded,
-  unusable,
-  withNoteLine,
-} from './shared.ts';
+import { guardTool, unusable } from './guard-tool.ts';
+import { type ApprovalOptions, executionIdOf, type FrameworkGate, type PendingApproval } from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
 

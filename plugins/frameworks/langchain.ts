@@ -1,4 +1,6 @@
 import { SvcError } from '../../core/errors.ts';
+import { endOf, runGuarded, withNoteLine } from './call-end.ts';
+import { guardTool, unusable } from './guard-tool.ts';
 import type {
   AgentTool,
   LangChainTool,
@@ -11,15 +13,10 @@ import type {
 } from './langchain-types.ts';
 import {
   type ApprovalOptions,
-  endOf,
   executionIdOf,
   type FrameworkGate,
   type FrameworkOutcome,
-  guardTool,
   type PendingApproval,
-  runGuarded,
-  unusable,
-  withNoteLine,
 } from './shared.ts';
 
 export type { ToolCallRequest } from './langchain-types.ts';

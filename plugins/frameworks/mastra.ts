@@ -1,14 +1,6 @@
-import {
-  type ApprovalOptions,
-  endOf,
-  executionIdOf,
-  type FrameworkGate,
-  guardTool,
-  type PendingApproval,
-  runGuarded,
-  unusable,
-  withNoteLine,
-} from './shared.ts';
+import { endOf, runGuarded, withNoteLine } from './call-end.ts';
+import { guardTool, unusable } from './guard-tool.ts';
+import { type ApprovalOptions, executionIdOf, type FrameworkGate, type PendingApproval } from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
 

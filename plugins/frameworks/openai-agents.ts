@@ -1,13 +1,6 @@
-import {
-  type ApprovalOptions,
-  endOf,
-  executionIdOf,
-  type FrameworkGate,
-  guardTool,
-  runGuarded,
-  unusable,
-  withNoteLine,
-} from './shared.ts';
+import { endOf, runGuarded, withNoteLine } from './call-end.ts';
+import { guardTool, unusable } from './guard-tool.ts';
+import { type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
 

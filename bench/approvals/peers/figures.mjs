@@ -28,7 +28,7 @@ export async function figures(system, { effects }, [rounds, waiting]) {
   };
   await atOnce(waiting - sample, 16, (at) => system.start(`waits-${sample + at}`));
   const listStartedAt = performance.now();
-  const listed = await system.list();
+  const listed = await system.list?.();
   return {
     start: spread(started),
     wake: spread(woken),

@@ -11,7 +11,7 @@ import { figures } from './figures.mjs';
 const [peer, url, job, ...rest] = process.argv.slice(2);
 const { default: contender } = await import(`./${peer}.mjs`);
 const effects = await Effects.open(url, job === 'victim' ? rest[0] : undefined);
-const context = { url, effects, contender };
+const context = { url, effects, contender, victim: job === 'victim' ? rest[1] : undefined };
 const system = await contender.open(context);
 
 if (job === 'victim') {
@@ -21,6 +21,8 @@ if (job === 'victim') {
   await wait(5_000);
   throw new Error('The handler should have killed the process.');
 }
-const results = job === 'faults' ? await faults(system, context) : await figures(system, context, rest.map(Number));
+// A contender whose runs take long measures fewer.
+const counts = rest.map((count) => Math.min(Number(count), contender.mostRuns ?? Number.POSITIVE_INFINITY));
+const results = job === 'faults' ? await faults(system, context) : await figures(system, context, counts);
 await new Promise((written) => process.stdout.write(`\n${JSON.stringify(results)}\n`, written));
 process.exit(0);

@@ -1,11 +1,15 @@
 import { Svc } from '../../../dist/config/sdk/index.js';
 
 /** What contenders with an adapter of svc share: gates on the database, and decisions by the name of a run. */
-export function openGates({ url }) {
+export function openGates({ url, plugins = [] }) {
   const svc = new Svc({
     product: 'bench',
     env: 'dev',
-    config: { databases: { main: { dialect: 'postgresql', url } }, approvals: { store: { database: 'main' } } },
+    config: {
+      databases: { main: { dialect: 'postgresql', url } },
+      approvals: { store: { database: 'main' } },
+      plugins,
+    },
   });
   const gateOf = (agentTag, approvalTimeout) => svc.gate({ agentTag, humanInLoop: { enabled: true, approvalTimeout } });
   /** The ids of requests that this process made; others are looked up in the store. */

@@ -1,0 +1,32 @@
+import { expectError } from '../suites/expect-error.ts';
+import type { Case } from './case.ts';
+import { withHost } from './with-host.ts';
+
+export const WRAPPING_CASES: readonly Case[] = [
+  {
+    title: 'a tool that the framework does not run itself is rejected',
+    impossible: { 'claude-agent': 'it has none' },
+    run: (host) =>
+      withHost(host, 60_000, async ({ open }) => {
+        const started = open({ unheld: true }).then((run) => run.start());
+        // LangChain wraps what a middleware throws.
+        const refused = started.catch((error: Error) => Promise.reject(error.cause ?? error));
+        await expectError(refused, 'agent_invalid');
+      }),
+  },
+  {
+    title: 'a time-out of the tool that is shorter than the approval is rejected',
+    impossible: {
+      'ai-sdk': 'it has none',
+      'ai-sdk-7': 'it has none',
+      langchain: 'it has none',
+      genkit: 'it has none',
+      'claude-agent': 'the server of the tool has it',
+    },
+    run: (host) =>
+      withHost(host, 60_000, async ({ open }) => {
+        await expectError(open({ timeoutMs: 5_000 }), 'agent_invalid');
+        await open({ timeoutMs: 60_000 });
+      }),
+  },
+];
