@@ -1,5 +1,5 @@
-import type { MigrationOperation } from '../schema/operation.ts';
 import type { PlanPart } from './bound-plan.ts';
+import { hiddenEffect, isOpaque } from './hidden-effects.ts';
 import { lossesNotKept } from './kept.ts';
 import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -44,23 +44,7 @@ function rollbackText({ migration, operations = [], destructive = [], keeps = []
 /** Whatever the migration or a flag permits, and whatever a raw statement says of itself; also what is kept for a time. */
 export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): boolean =>
   statements.some(({ destructive, keptMs }) => destructive || keptMs !== undefined) ||
-  operations.some((operation) => isOpaque(operation) || deletesExpired(operation, operations));
-
-/** Only its text says what it does. */
-const isOpaque = ({ type }: MigrationOperation): boolean =>
-  type === 'raw' || type === 'createObject' || type === 'replaceObject';
-
-/** Whether the engine itself will delete what a table has, unless the same migration has made the table. */
-function deletesExpired(operation: MigrationOperation, all: readonly MigrationOperation[]): boolean {
-  if (operation.type !== 'createIndex' || operation.mongoOptions?.expireAfterSeconds === undefined) return false;
-  const named = all.slice(0, all.indexOf(operation)).filter((before) => nameGivenBy(before) === operation.collection);
-  return named.at(-1)?.type !== 'createCollection';
-}
-
-function nameGivenBy(operation: MigrationOperation): string | undefined {
-  if (operation.type === 'createCollection') return operation.name;
-  return operation.type === 'renameCollection' ? operation.to : undefined;
-}
+  operations.some((operation) => hiddenEffect(operation, operations) !== undefined);
 
 /** For people. */
 export interface PlanEffects {
@@ -83,10 +67,9 @@ export async function effectsOf(
       const kept = keptMs === undefined ? [] : [`kept for ${durationText(keptMs)}`];
       const facts = [...rows, ...kept].join(', ');
       if (destructive || keptMs !== undefined) losses.push(`${tag}: ${text}${facts && ` (${facts})`}`);
-      else if (operation && isOpaque(operation)) {
-        losses.push(`${tag}: ${text} (${operation.type}: svc knows its text only)`);
-      } else if (operation && deletesExpired(operation, operations)) {
-        losses.push(`${tag}: ${text} (the server then deletes what has expired)`);
+      else {
+        const hidden = operation && hiddenEffect(operation, operations);
+        if (hidden !== undefined) losses.push(`${tag}: ${text} (${hidden})`);
       }
       if (copy)
         copies.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
