@@ -154,12 +154,12 @@ test('with a database, rows decide how bad it is; generate and a dry run say it 
     const few = json(assertExit(await svc('db', 'migrate', 'lint', '--pending', '--json'), 1));
     assert.deepEqual([few.checked, found(few)], [1, ['SVC101 note 20', 'SVC202 error']]);
     assert.doesNotMatch(assertExit(await svc('db', 'migrate', '--dry-run')).stdout, /SVC101/);
-    await query('INSERT INTO users (age) SELECT 1 FROM generate_series(1, 12000)');
+    await query('INSERT INTO users (age) SELECT 1 FROM generate_series(1, 12000); ANALYZE users');
     const many = assertExit(await svc('db', 'migrate', 'lint', '--pending'), 1);
     assert.match(many.stdout, /error {3}SVC101.*\n.*wait\. \(10,000 rows or more\)/);
     assert.match(
       assertExit(await svc('db', 'migrate', '--dry-run')).stdout,
-      /-- 20260102_000000_second\n-- lint error SVC101: The index "users_age"[^\n]*\n-- lint error SVC202: [^\n]*\nCREATE INDEX/,
+      /-- 20260102_000000_second\n-- lint error SVC101: The index "users_age"[^\n]*\n-- lint error SVC202: [^\n]*\n-- "users" [^\n]*: blocks writes while its rows are read, about 1 s:\nCREATE INDEX/,
     );
     assertExit(await svc('db', 'migrate'));
     assert.equal(json(assertExit(await svc('db', 'migrate', 'lint', '--pending', '--json'))).checked, 0);
