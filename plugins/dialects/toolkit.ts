@@ -17,6 +17,7 @@ export type {
   RunObserver,
   RunOutcome,
   Segment,
+  StatementLock,
   TableCopy,
   UnsupportedObject,
   UpdateJob,
