@@ -42,6 +42,19 @@ test('expressions of an engine need nobody, and those that call a function of th
   for (const operation of harmless) assert.equal(effectOf(operation), undefined, JSON.stringify(operation));
   for (const call of ['purge()', 'app.purge (1)', '"Purge"()', 'coalesce(purge(), 1)', "lower('it''s') || purge()"])
     assert.match(String(effectOf(withDefault(call))), /^it calls \S*purge"?: svc does not know/i, call);
+  for (const call of [String.raw`'\' || purge() || '\'`, 'app . purge ()', 'lower(\'a\')||app\n.\n"purge" ()'])
+    assert.match(String(effectOf(withDefault(call))), /purge/, call);
+  assert.match(String(effectOf(withDefault('\u00fclower(n)'))), /it calls \u00fclower/);
+  const unread = [
+    ["$$'$$ || purge() || $$'$$", 'a text in dollars'],
+    ["$a$'$a$ || purge() || $a$'$a$", 'a text in dollars'],
+    [String.raw`e'\'' || purge() || E'\''`, 'a text with escapes'],
+    ['purge/* */()', 'a comment'],
+    ["1 -- '\n + purge() -- '", 'a comment'],
+  ] as const;
+  for (const [text, what] of unread)
+    assert.ok(effectOf(withDefault(text))?.startsWith(`it has ${what}`), `${text}: ${effectOf(withDefault(text))}`);
+  assert.equal(effectOf(withDefault("'a -- /* $$ b' || name$$ || type'e -- '")), undefined);
   const check = { name: 'c', type: 'check', columns: ['n'], expression: 'purge(n)' } as const;
   assert.match(String(effectOf({ type: 'addConstraint', collection: 'users', constraint: check })), /purge/);
   const index = { type: 'createIndex', collection: 'users', index: 'i', columns: [], native: '(purge(n))' } as const;

@@ -9,7 +9,10 @@ import type { MigrationOperation } from '../schema/operation.ts';
 export function hiddenEffect(operation: MigrationOperation, all: readonly MigrationOperation[]): string | undefined {
   if (isOpaque(operation)) return `${operation.type}: svc knows its text only`;
   if (deletesExpired(operation, all)) return 'the server then deletes what has expired';
-  const called = unknownFunctions(operation);
+  const expressions = expressionsIn(operation);
+  const unread = expressions.flatMap((text) => unreadIn(text) ?? [])[0];
+  if (unread !== undefined) return `it has ${unread}, which svc does not read`;
+  const called = unknownFunctions(expressions);
   return called.length === 0 ? undefined : `it calls ${called.join(', ')}: svc does not know what that does`;
 }
 
@@ -29,17 +32,41 @@ function nameGivenBy(operation: MigrationOperation): string | undefined {
   return operation.type === 'renameCollection' ? operation.to : undefined;
 }
 
-/**
- * Functions that an expression or a native text of the operation calls, which the engine runs for each row: one of the database's
- * own may do anything.
+/*
+ * An expression or a native text runs for each row, and a function of the database's own that it calls may do anything. What is
+ * recognized is what all engines read alike: texts and names in quotes. A comment, an escaped text and one in dollars, in which
+ * a call can be hidden, are not read at all.
  */
-function unknownFunctions(operation: MigrationOperation): readonly string[] {
-  const called = expressionsIn(operation).flatMap((text) => [...text.replace(/'(?:[^']|'')*'/g, "''").matchAll(CALL)]);
-  const names = called.map(([, name = '']) => name.replace(/^"?pg_catalog"?\./i, ''));
-  return [...new Set(names.filter((name) => !KNOWN.has(name.toLowerCase()) && !/^st_\w+$/i.test(name)))];
+
+const NAME = String.raw`(?:"(?:[^"]|"")*"|[a-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*)`;
+const TOKEN = new RegExp(
+  String.raw`(?<unread>/\*|--|e'|\$(?:[a-z_\u{80}-\u{10ffff}][\w\u{80}-\u{10ffff}]*)?\$)|(?<text>'(?:[^']|'')*(?:'|$))|${NAME}`,
+  'giu',
+);
+const CALL = new RegExp(String.raw`(${NAME}(?:\s*\.\s*${NAME})*)\s*\(`, 'giu');
+
+/** The sign of what is not read. */
+function unreadIn(text: string): string | undefined {
+  for (const { groups } of text.matchAll(TOKEN))
+    if (groups?.unread !== undefined) return UNREAD[groups.unread.charAt(0)];
+  return undefined;
 }
 
-const CALL = /((?:"(?:[^"]|"")+"|[a-z_][\w$]*)(?:\.(?:"(?:[^"]|"")+"|[a-z_][\w$]*))*)\s*\(/gi;
+const UNREAD: Readonly<Record<string, string>> = {
+  '/': 'a comment',
+  '-': 'a comment',
+  e: "a text with escapes (E'…')",
+  E: "a text with escapes (E'…')",
+  $: 'a text in dollars ($$…$$)',
+};
+
+function unknownFunctions(expressions: readonly string[]): readonly string[] {
+  const called = expressions.flatMap((text) => [
+    ...text.replace(TOKEN, (token) => (token.startsWith("'") ? "''" : token)).matchAll(CALL),
+  ]);
+  const names = called.map(([, name = '']) => name.replace(/\s/g, '').replace(/^"?pg_catalog"?\./i, ''));
+  return [...new Set(names.filter((name) => !KNOWN.has(name.toLowerCase()) && !/^st_\w+$/i.test(name)))];
+}
 
 const EXPRESSIONS: readonly string[] = ['$expression', 'expression', 'native'];
 
