@@ -131,10 +131,7 @@ for (const { name, title, dialect, step, missing, createDatabase } of engines) {
       const places = function* () {
         // The others begin at random, where a short action may be over.
         yield 3;
-        for (const at of callsToInterrupt(step)) {
-          if (isFinished) return;
-          yield at;
-        }
+        yield* callsToInterrupt(step, () => isFinished);
       };
       const kills = await mapConcurrently(places(), async (at) => {
         const { url, drop: remove } = await createDatabase();

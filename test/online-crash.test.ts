@@ -155,31 +155,28 @@ else {
       const start = await prepared;
       let isFinished = false;
       let kills = 0;
-      const places = function* () {
-        for (const at of callsToInterrupt(EVERY)) {
-          if (isFinished) return;
-          yield at;
-        }
-      };
-      await mapConcurrently(places(), (at) =>
-        withFilledTables(async (database) => {
-          const writer = keepWriting(database);
-          const { signal, code, err } = await start(database.url, at, { connect: IN_SCHEMA, countQueries: true }).ended;
-          if (signal === 'SIGKILL') kills += 1;
-          else {
-            assert.equal(code, 0, err);
-            isFinished = true;
-          }
-          await finish(database).catch((error) => {
-            throw new Error(`killed before query ${at}: ${error}`, { cause: error });
-          });
-          const inserted = await writer.stop();
-          assert.deepEqual(await database.query(LEFTOVERS), [], `killed before query ${at}`);
-          const [count] = await database.query(
-            'SELECT (SELECT count(*) FROM orders WHERE token IS NOT NULL)::int AS orders, (SELECT count(*) FROM visits)::int AS visits',
-          );
-          assert.deepEqual(count, { orders: ROWS + inserted, visits: ROWS + inserted }, `killed before query ${at}`);
-        }),
+      await mapConcurrently(
+        callsToInterrupt(EVERY, () => isFinished),
+        (at) =>
+          withFilledTables(async (database) => {
+            const writer = keepWriting(database);
+            const { signal, code, err } = await start(database.url, at, { connect: IN_SCHEMA, countQueries: true })
+              .ended;
+            if (signal === 'SIGKILL') kills += 1;
+            else {
+              assert.equal(code, 0, err);
+              isFinished = true;
+            }
+            await finish(database).catch((error) => {
+              throw new Error(`killed before query ${at}: ${error}`, { cause: error });
+            });
+            const inserted = await writer.stop();
+            assert.deepEqual(await database.query(LEFTOVERS), [], `killed before query ${at}`);
+            const [count] = await database.query(
+              'SELECT (SELECT count(*) FROM orders WHERE token IS NOT NULL)::int AS orders, (SELECT count(*) FROM visits)::int AS visits',
+            );
+            assert.deepEqual(count, { orders: ROWS + inserted, visits: ROWS + inserted }, `killed before query ${at}`);
+          }),
       );
       assert.ok(kills >= Math.floor(40 / everyCall(EVERY)), `only ${kills} kills`);
     },

@@ -46,39 +46,36 @@ for (const { name, title: engine, step, missing, createDatabase } of engines) {
       const script = await bundleScript('plan-process.ts');
       const all = [ground, ...drops];
       let isFinished = false;
-      const places = function* () {
-        for (const at of callsToInterrupt(step)) {
-          if (isFinished) return;
-          yield at;
-        }
-      };
-      const kills = await mapConcurrently(places(), async (at) => {
-        const { url, drop } = await createDatabase();
-        try {
-          const requestId = await withClient(approvalConfig(name, url), async (svc, target) => {
-            await migrate(target, [ground].map(definedInCode));
-            const asked = await requestOf(migrate(target, all.map(definedInCode)));
-            await approve(svc, asked);
-            return asked;
-          });
-          const wasKilled = await killRun(script, name, url, at);
-          isFinished ||= !wasKilled;
-          await withClient(approvalConfig(name, url), async (svc, target) => {
-            await migrate(target, all.map(definedInCode));
-            await assertFullyMigrated(target, all);
-            const { records } = await svc.approvals.list({ executionId: 'migrations of main' });
-            assert.deepEqual(
-              records.map((one) => [one.requestId, one.status]),
-              [[requestId, 'approved']],
-            );
-          });
-          return wasKilled;
-        } catch (error) {
-          throw new Error(`killed at ${at}: ${error}`, { cause: error });
-        } finally {
-          await drop();
-        }
-      });
+      const kills = await mapConcurrently(
+        callsToInterrupt(step, () => isFinished),
+        async (at) => {
+          const { url, drop } = await createDatabase();
+          try {
+            const requestId = await withClient(approvalConfig(name, url), async (svc, target) => {
+              await migrate(target, [ground].map(definedInCode));
+              const asked = await requestOf(migrate(target, all.map(definedInCode)));
+              await approve(svc, asked);
+              return asked;
+            });
+            const wasKilled = await killRun(script, name, url, at);
+            isFinished ||= !wasKilled;
+            await withClient(approvalConfig(name, url), async (svc, target) => {
+              await migrate(target, all.map(definedInCode));
+              await assertFullyMigrated(target, all);
+              const { records } = await svc.approvals.list({ executionId: 'migrations of main' });
+              assert.deepEqual(
+                records.map((one) => [one.requestId, one.status]),
+                [[requestId, 'approved']],
+              );
+            });
+            return wasKilled;
+          } catch (error) {
+            throw new Error(`killed at ${at}: ${error}`, { cause: error });
+          } finally {
+            await drop();
+          }
+        },
+      );
       assert.ok(kills.filter(Boolean).length >= 2, `only ${kills.filter(Boolean).length} calls`);
     },
     SLOW,

@@ -167,15 +167,7 @@ export function planData(steps: readonly PlannedMigrationText[]): object[] {
           permitted: copy.isPermitted,
         },
       }),
-      ...(lock && {
-        lock: {
-          table: lock.collection,
-          blocks: lock.blocks,
-          work: lock.work,
-          rows: lock.rows,
-          seconds: lock.seconds,
-        },
-      }),
+      ...(lock && { lock: lockData(lock) }),
       ...(failure !== undefined && {
         fails: isSvcError(failure)
           ? { code: failure.code, message: failure.message, why: failure.why }
@@ -184,6 +176,14 @@ export function planData(steps: readonly PlannedMigrationText[]): object[] {
     })),
   }));
 }
+
+const lockData = ({ collection: table, blocks, work, rows, seconds }: NonNullable<PreviewedStatement['lock']>) => ({
+  table,
+  blocks,
+  work,
+  rows,
+  seconds,
+});
 
 /** What a run of the plan needs permission for, for `--json`. */
 export function neededPermissionData(steps: readonly PlannedMigrationText[]): { needs: readonly Permission[] } {

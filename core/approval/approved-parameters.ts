@@ -59,7 +59,7 @@ export async function approvedParameters(
 
 /** The call with the parameters that the tool runs with. */
 export function callAsRun(body: ApprovalBody): Pick<ApprovalBody, 'tool' | 'parameters'> {
-  return { tool: body.tool, parameters: { ...body.parameters, ...body.decision?.modifiedParams } };
+  return { tool: body.tool, parameters: { ...effectiveParameters(body) } };
 }
 
 /** Names of the parameters to which the reviewer gave another value. */

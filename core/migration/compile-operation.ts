@@ -7,7 +7,7 @@ import type { Migration } from './migration.ts';
 import type { Target } from './target.ts';
 
 /** A table with more rows is changed by statements during which it can be read and written. */
-const LARGE_ROWS = 10_000;
+export const LARGE_ROWS = 10_000;
 
 /** What decides how an operation is compiled. */
 export interface CompileContext extends Pick<Migration, 'online'> {

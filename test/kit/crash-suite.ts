@@ -59,23 +59,20 @@ export function crashSuite(engine: TestEngine): void {
   ): Promise<number> => {
     // The number of points depends on the speed of statements: fast ones are sent together.
     let isFinished = false;
-    const places = function* () {
-      for (const at of callsToInterrupt(EVERY)) {
-        if (isFinished) return;
-        yield at;
-      }
-    };
-    const interruptions = await mapConcurrently(places(), async (at) => {
-      let wasInterrupted = false;
-      await engine.withUrl(async (url, connect) => {
-        wasInterrupted = await interruptAt(url, at);
-        isFinished ||= !wasInterrupted;
-        await finish(await connect(), part).catch((error) => {
-          throw new Error(`interrupted at ${at}: ${error}`, { cause: error });
+    const interruptions = await mapConcurrently(
+      callsToInterrupt(EVERY, () => isFinished),
+      async (at) => {
+        let wasInterrupted = false;
+        await engine.withUrl(async (url, connect) => {
+          wasInterrupted = await interruptAt(url, at);
+          isFinished ||= !wasInterrupted;
+          await finish(await connect(), part).catch((error) => {
+            throw new Error(`interrupted at ${at}: ${error}`, { cause: error });
+          });
         });
-      });
-      return wasInterrupted;
-    });
+        return wasInterrupted;
+      },
+    );
     return interruptions.filter(Boolean).length;
   };
 

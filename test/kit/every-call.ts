@@ -7,8 +7,8 @@ export const TRIES_ALL = process.env.SVC_TEST_EVERY_CALL !== undefined;
  */
 export const everyCall = (step: number): number => (TRIES_ALL ? 1 : step);
 
-/** The numbers of the calls, from 1, without an end. */
-export function* callsToInterrupt(step: number): Generator<number> {
+/** The numbers of the calls, from 1, until the run that is interrupted has no more. */
+export function* callsToInterrupt(step: number, isFinished: () => boolean): Generator<number> {
   const every = everyCall(step);
-  for (let at = 1 + Math.floor(Math.random() * every); ; at += every) yield at;
+  for (let at = 1 + Math.floor(Math.random() * every); !isFinished(); at += every) yield at;
 }

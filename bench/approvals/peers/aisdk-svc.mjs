@@ -4,7 +4,7 @@ import { resumeMessage, withApproval } from '../../../dist/plugins/frameworks/ai
 import { model } from './aisdk.mjs';
 import { OwnTable } from './own-table.mjs';
 import { promptOf } from './script.mjs';
-import { openGates } from './svc-gate.mjs';
+import { openGates, suspendedSystem } from './svc-gate.mjs';
 
 /** As aisdk.mjs, with the tool wrapped. */
 export default {
@@ -17,10 +17,11 @@ export default {
       inputSchema: z.object({ orderId: z.string(), [amountName]: z.number() }),
       execute: ({ orderId, ...rest }) => effects.pay(orderId, rest[amountName]),
     });
-    const { svc, payouts, expiring, onRequested, decide, list, tamper } = openGates({ url });
+    const gates = openGates({ url });
     const table = await OwnTable.open(effects);
-    const step = async (run, messages, gate = payouts) => {
-      const tools = withApproval(gate, { refund }, { executionId: run, wait: 'suspend', onRequested });
+    const step = async (run, messages, gate) => {
+      const options = { executionId: run, wait: 'suspend', onRequested: gates.onRequested };
+      const tools = withApproval(gates[gate], { refund }, options);
       const result = await generateText({ model: model(), tools, stopWhen: isStepCount(5), messages });
       const waits = result.content.some(({ type }) => type === 'tool-approval-request');
       await table.put(run, JSON.stringify([...messages, ...result.responseMessages]), waits);
@@ -31,23 +32,6 @@ export default {
       return step(run, [...messages, resumeMessage(messages)], gate);
     };
     const start = (run, gate) => step(run, [{ role: 'user', content: promptOf(run) }], gate);
-    return {
-      start: (run) => start(run),
-      async startExpiring(run) {
-        await start(run, expiring);
-        return resume(run, expiring);
-      },
-      async decide(run, verdict) {
-        await decide(run, verdict);
-        return resume(run);
-      },
-      recover: (run) => resume(run),
-      list,
-      async tamper(run) {
-        await tamper(effects, run);
-        await table.tamper(run);
-      },
-      close: () => svc.close(),
-    };
+    return suspendedSystem(gates, effects, { start, resume, tamperRun: (run) => table.tamper(run) });
   },
 };

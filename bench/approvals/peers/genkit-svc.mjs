@@ -4,7 +4,7 @@ import { approvalMiddleware, resumeOptions } from '../../../dist/plugins/framewo
 import { refundOf, scripted } from './genkit.mjs';
 import { OwnTable } from './own-table.mjs';
 import { promptOf } from './script.mjs';
-import { openGates } from './svc-gate.mjs';
+import { openGates, suspendedSystem } from './svc-gate.mjs';
 
 /** As genkit.mjs, with the middleware of svc in place of an interrupt. */
 export default {
@@ -13,15 +13,21 @@ export default {
   async open({ url, effects, renamed }) {
     const { ai, model } = scripted();
     const refund = refundOf(ai, renamed, (orderId, amount) => effects.pay(orderId, amount));
-    const { svc, payouts, expiring, onRequested, decide, list, tamper } = openGates({ url });
+    const gates = openGates({ url });
     const table = await OwnTable.open(effects);
     const optionsOf = (name, gate) => {
       const executionId = ({ context }) => context.run;
-      const options = { tools: [refund], toToolDefinition, executionId, wait: 'suspend', onRequested };
+      const options = {
+        tools: [refund],
+        toToolDefinition,
+        executionId,
+        wait: 'suspend',
+        onRequested: gates.onRequested,
+      };
       return generateMiddleware({ name }, approvalMiddleware(gate, options));
     };
-    const uses = { payouts: optionsOf('payouts', payouts), expiring: optionsOf('expiring', expiring) };
-    const generate = async (id, input, gate = 'payouts') => {
+    const uses = { payouts: optionsOf('payouts', gates.payouts), expiring: optionsOf('expiring', gates.expiring) };
+    const generate = async (id, input, gate) => {
       const settings = { model, tools: [refund], use: [uses[gate]()], context: { run: id } };
       const { finishReason, messages, text } = await ai.generate({ ...settings, ...input });
       const waits = finishReason === 'interrupted';
@@ -32,23 +38,7 @@ export default {
       const messages = JSON.parse(await table.get(id));
       return generate(id, { messages, resume: resumeOptions(messages) }, gate);
     };
-    return {
-      start: (id) => generate(id, { prompt: promptOf(id) }),
-      async startExpiring(id) {
-        await generate(id, { prompt: promptOf(id) }, 'expiring');
-        return resume(id, 'expiring');
-      },
-      async decide(id, verdict) {
-        await decide(id, verdict);
-        return resume(id);
-      },
-      recover: (id) => resume(id),
-      list,
-      async tamper(id) {
-        await tamper(effects, id);
-        await table.tamper(id);
-      },
-      close: () => svc.close(),
-    };
+    const start = (id, gate) => generate(id, { prompt: promptOf(id) }, gate);
+    return suspendedSystem(gates, effects, { start, resume, tamperRun: (run) => table.tamper(run) });
   },
 };

@@ -1,4 +1,4 @@
-import { genkit as createGenkit, z } from 'genkit';
+import { genkit as createGenkit, z } from 'genkit/beta';
 import { OwnTable } from './own-table.mjs';
 import { callOf, DONE, promptOf, runIn } from './script.mjs';
 

@@ -7,7 +7,7 @@ import { approvalMiddleware } from '../../../dist/plugins/frameworks/langchain.j
 import { Scripted } from './langchain.mjs';
 import { tamper as tamperThread } from './langgraph-store.mjs';
 import { promptOf } from './script.mjs';
-import { openGates } from './svc-gate.mjs';
+import { openGates, suspendedSystem } from './svc-gate.mjs';
 
 /** As langchain.mjs, with the middleware of svc in place of LangChain's. */
 export default {
@@ -22,46 +22,26 @@ export default {
       description: 'Pays.',
       schema: z.object({ orderId: z.string(), [amountName]: z.number() }),
     });
-    const { svc, payouts, expiring, onRequested, decide, list, tamper } = openGates({ url });
+    const gates = openGates({ url });
     const agentOf = (gate) => {
-      const middleware = [
-        createMiddleware(approvalMiddleware(gate, { tools: ['refund'], executionId: runOf, interrupt, onRequested })),
-      ];
+      const options = { tools: ['refund'], executionId: runOf, interrupt, onRequested: gates.onRequested };
+      const middleware = [createMiddleware(approvalMiddleware(gate, options))];
       return createAgent({ model: new Scripted({}), tools: [refund], middleware, checkpointer });
     };
     const runOf = ({ runtime }) => runtime.configurable.thread_id;
-    const agent = agentOf(payouts);
-    const brief = agentOf(expiring);
+    const agents = { payouts: agentOf(gates.payouts), expiring: agentOf(gates.expiring) };
     const threadOf = (run) => ({ configurable: { thread_id: run } });
     const responseOf = ({ messages, __interrupt__ }) =>
       __interrupt__ ? 'waits' : `${messages?.at(-2)?.content ?? ''} ${messages?.at(-1)?.content ?? 'nothing'}`;
-    const start = (run, from = agent) =>
-      from.invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, threadOf(run));
-    const resume = async (run, from = agent) =>
-      responseOf(await from.invoke(new Command({ resume: true }), threadOf(run)));
-    return {
-      start: (run) => start(run),
-      async startExpiring(run) {
-        await start(run, brief);
-        for (;;) {
-          const response = await resume(run, brief);
-          if (response !== 'waits') return response;
-        }
-      },
-      async decide(run, verdict) {
-        await decide(run, verdict);
-        return resume(run);
-      },
-      recover: (run) => resume(run),
-      list,
-      async tamper(run) {
-        await tamper(effects, run);
-        await tamperThread(effects, run);
-      },
-      async close() {
-        await svc.close();
-        await checkpointer.end();
-      },
-    };
+    const start = (run, gate) =>
+      agents[gate].invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, threadOf(run));
+    const resume = async (run, gate) =>
+      responseOf(await agents[gate].invoke(new Command({ resume: true }), threadOf(run)));
+    return suspendedSystem(gates, effects, {
+      start,
+      resume,
+      tamperRun: (run) => tamperThread(effects, run),
+      close: () => checkpointer.end(),
+    });
   },
 };

@@ -42,18 +42,29 @@ export const model = () => {
   });
 };
 
+export const refundOf = (effects, renamed, more = {}) => {
+  const amountName = renamed ? 'sum' : 'amount';
+  return createTool({
+    id: 'refund',
+    description: 'Pays.',
+    inputSchema: z.object({ orderId: z.string(), [amountName]: z.number() }),
+    execute: ({ orderId, ...rest }) => effects.pay(orderId, rest[amountName]),
+    ...more,
+  });
+};
+
+/** Changes the stored amount of a run. */
+export const tamperSnapshot = (effects, run) =>
+  effects.query(
+    `UPDATE mastra_workflow_snapshot SET snapshot = replace(replace(snapshot::text, '"amount": 42', '"amount": 9999'), '"amount":42', '"amount":9999')::jsonb WHERE run_id = $1`,
+    [run],
+  );
+
 export default {
   name: 'Mastra',
   packages: ['@mastra/core', '@mastra/pg'],
   async open({ url, effects, renamed }) {
-    const amountName = renamed ? 'sum' : 'amount';
-    const refund = createTool({
-      id: 'refund',
-      description: 'Pays.',
-      inputSchema: z.object({ orderId: z.string(), [amountName]: z.number() }),
-      requireApproval: true,
-      execute: ({ orderId, ...rest }) => effects.pay(orderId, rest[amountName]),
-    });
+    const refund = refundOf(effects, renamed, { requireApproval: true });
     const payouts = new Agent({
       id: 'payouts',
       name: 'payouts',
@@ -88,12 +99,7 @@ export default {
           if (runs.length === 0) return listed;
         }
       },
-      async tamper(run) {
-        await effects.query(
-          `UPDATE mastra_workflow_snapshot SET snapshot = replace(replace(snapshot::text, '"amount": 42', '"amount": 9999'), '"amount":42', '"amount":9999')::jsonb WHERE run_id = $1`,
-          [run],
-        );
-      },
+      tamper: (run) => tamperSnapshot(effects, run),
       close: async () => {},
     };
   },

@@ -4,7 +4,7 @@ import { approveInterruptions, withApproval } from '../../../dist/plugins/framew
 import { model } from './openai.mjs';
 import { OwnTable } from './own-table.mjs';
 import { promptOf } from './script.mjs';
-import { openGates } from './svc-gate.mjs';
+import { openGates, suspendedSystem } from './svc-gate.mjs';
 
 /** As openai.mjs, with the tool wrapped. */
 export default {
@@ -18,10 +18,11 @@ export default {
       parameters: z.object({ orderId: z.string(), [amountName]: z.number() }),
       execute: async ({ orderId, ...rest }) => JSON.stringify(await effects.pay(orderId, rest[amountName])),
     });
-    const { svc, payouts, expiring, onRequested, decide, list, tamper } = openGates({ url });
+    const gates = openGates({ url });
     const table = await OwnTable.open(effects);
-    const agentOf = (executionId, gate = payouts) => {
-      const tools = withApproval(gate, [refund], { executionId, wait: 'suspend', onRequested });
+    const agentOf = (executionId, gate) => {
+      const options = { executionId, wait: 'suspend', onRequested: gates.onRequested };
+      const tools = withApproval(gates[gate], [refund], options);
       return new Agent({ name: 'payouts', model, tools });
     };
     const storeResult = async (id, result) => {
@@ -36,23 +37,6 @@ export default {
       approveInterruptions(state);
       return storeResult(id, await run(agent, state));
     };
-    return {
-      start: (id) => start(id),
-      async startExpiring(id) {
-        await start(id, expiring);
-        return resume(id, expiring);
-      },
-      async decide(id, verdict) {
-        await decide(id, verdict);
-        return resume(id);
-      },
-      recover: (id) => resume(id),
-      list,
-      async tamper(id) {
-        await tamper(effects, id);
-        await table.tamper(id);
-      },
-      close: () => svc.close(),
-    };
+    return suspendedSystem(gates, effects, { start, resume, tamperRun: (run) => table.tamper(run) });
   },
 };

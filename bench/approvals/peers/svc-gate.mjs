@@ -33,6 +33,37 @@ export function openGates({ url, plugins = [] }) {
   };
 }
 
+/**
+ * A contender whose runs are suspended while a request waits, as the bench drives it. `start` and `resume` take the name of a run and
+ * which gate holds it, `payouts` or `expiring`; `tamperRun` changes the amount in what the framework stored.
+ */
+export function suspendedSystem({ svc, decide, list, tamper }, effects, { start, resume, tamperRun, close }) {
+  return {
+    start: (run) => start(run, 'payouts'),
+    async startExpiring(run) {
+      await start(run, 'expiring');
+      let response;
+      do response = await resume(run, 'expiring');
+      while (response === 'waits');
+      return response;
+    },
+    async decide(run, verdict) {
+      await decide(run, verdict);
+      return resume(run, 'payouts');
+    },
+    recover: (run) => resume(run, 'payouts'),
+    list,
+    async tamper(run) {
+      await tamper(effects, run);
+      await tamperRun(run);
+    },
+    async close() {
+      await svc.close();
+      await close?.();
+    },
+  };
+}
+
 /** How many requests wait. */
 export async function waitingIn(svc) {
   let count = 0;

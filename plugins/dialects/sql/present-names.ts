@@ -1,4 +1,5 @@
-import type { Operation } from '../../../core/schema/operation.ts';
+import { isObjectOperation } from '../../../core/schema/database-object.ts';
+import type { MigrationOperation } from '../../../core/schema/operation.ts';
 
 /** The tables and columns of a run under the names that they have before its first statement. */
 export class PresentNames {
@@ -16,14 +17,33 @@ export class PresentNames {
     this.#tables.set(name, undefined);
   }
 
-  /** After an operation. */
-  follow(operation: Operation): void {
-    if (operation.type === 'createCollection') this.forget(operation.name);
-    else if (operation.type === 'dropCollection') this.forget(operation.collection);
-    else if (operation.type === 'renameCollection') this.rename(operation.collection, operation.to);
-    else if (operation.type === 'addField') this.table(operation.collection)?.forget(operation.field.name);
-    else if (operation.type === 'dropField') this.table(operation.collection)?.forget(operation.field);
-    else if (operation.type === 'renameField') this.table(operation.collection)?.rename(operation.from, operation.to);
+  /** After an operation; a raw statement and an object are not followed. */
+  follow(operation: MigrationOperation): void {
+    if (isObjectOperation(operation) || operation.type === 'raw') return;
+    if (operation.type === 'createCollection') {
+      this.forget(operation.name);
+      return;
+    }
+    const table = this.table(operation.collection);
+    switch (operation.type) {
+      case 'dropCollection':
+        this.forget(operation.collection);
+        break;
+      case 'renameCollection':
+        this.rename(operation.collection, operation.to);
+        break;
+      case 'addField':
+        table?.forget(operation.field.name);
+        break;
+      case 'dropField':
+        table?.forget(operation.field);
+        break;
+      case 'renameField':
+        table?.rename(operation.from, operation.to);
+        break;
+      case 'modifyField':
+        table?.change(operation.field);
+    }
   }
 
   rename(from: string, to: string): void {

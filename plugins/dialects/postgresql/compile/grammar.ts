@@ -115,10 +115,7 @@ export const grammar: Grammar<PostgresqlStep> = {
     const first = alter(before.name, [`RENAME COLUMN ${quoteIdentifier(field.name)} TO ${quoteIdentifier(to)}`]);
     return withRenamedConstraints(before, [field], first, before.name, constraints);
   },
-  modifyField: (before, from, to) => [
-    ...modifyField(grammar, before, from, to),
-    ...(from.comment === to.comment ? [] : [columnComment(before.name, to)]),
-  ],
+  modifyField: modifyColumn,
   createIndex({ collection, index, columns, unique, native, sqlOptions }) {
     const concurrently = sqlOptions?.concurrently === true;
     const keys = columns.map(
@@ -136,6 +133,19 @@ export const grammar: Grammar<PostgresqlStep> = {
   expressionProblem,
   raw: compileRaw,
 };
+
+/** The change of a column, and of its comment. `suffix` follows each check that it adds. */
+export function modifyColumn(
+  before: Collection,
+  from: Field,
+  to: Field,
+  suffix?: ' NOT VALID',
+): readonly Statement<SqlText>[] {
+  return [
+    ...modifyField(grammar, before, from, to, suffix),
+    ...(from.comment === to.comment ? [] : [columnComment(before.name, to)]),
+  ];
+}
 
 export function columnComment(
   table: string,

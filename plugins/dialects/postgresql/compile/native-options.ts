@@ -1,4 +1,5 @@
 import { SvcError } from '../../../../core/errors.ts';
+import type { Collection } from '../../../../core/schema/model.ts';
 import type { ConstraintDefinition, Operation } from '../../../../core/schema/operation.ts';
 import { expressionProblem } from './raw.ts';
 import { tokenize } from './tokens.ts';
@@ -120,3 +121,7 @@ export function canonicalTableOptions(native: string): string {
     .sort();
   return [partition, parameters === '' ? '' : `WITH (${sorted.join(', ')})`].filter((part) => part !== '').join(' ');
 }
+
+/** Indexes and constraints of its own are made for all partitions at once, which nothing can do without blocking. */
+export const isPartitioned = (table: Collection | undefined): boolean =>
+  /\bPARTITION BY\b/i.test(table?.options?.sqlOptions?.native ?? '');

@@ -6,8 +6,8 @@ import type { Collection, Field } from '../../../../core/schema/model.ts';
 import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
 import { primaryKeyAfter } from '../../sql/compile.ts';
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
-import { alter, columnComment, grammar, quoteIdentifier } from './grammar.ts';
-import { defaultOf, isIdentity, modifyField } from './modify-field.ts';
+import { alter, columnComment, grammar, modifyColumn, quoteIdentifier } from './grammar.ts';
+import { defaultOf, isIdentity } from './modify-field.ts';
 import { assertCheck, assertNotNull, attachKey, buildKey, fill, requireOnline, validate } from './online-steps.ts';
 import type { PostgresqlStep } from './step.ts';
 import { keepsStoredValues } from './type-change.ts';
@@ -62,12 +62,11 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
   const { name: table } = before;
   const { name } = from;
   const [was, is] = [storedType(from, table), storedType(to, table)];
-  const changes = () => grammar.modifyField(before, from, to);
   if ((was !== is && !keepsStoredValues(was, is)) || (from.primaryKey && !to.primaryKey && hasOtherKeyFields(before)))
-    return copying(table, changes());
+    return copying(table, modifyColumn(before, from, to));
   if (!isIdentity(from) && isIdentity(to) && !from.required) {
     const required = { ...from, required: true } as const;
-    return [assertNotNull(table, name), ...requireOnline(table, name), ...grammar.modifyField(before, required, to)];
+    return [assertNotNull(table, name), ...requireOnline(table, name), ...modifyColumn(before, required, to)];
   }
   const check = grammar.enumCheck(to);
   const hasNewCheck = check !== undefined && check !== grammar.enumCheck(from);
@@ -90,8 +89,7 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
     ...(hasNewCheck ? [assertCheck(table, enumCheckName(table, name), check)] : []),
     ...(becomesRequired ? [assertNotNull(table, name)] : []),
     ...keys.map((key) => buildKey(table, key)),
-    ...modifyField(grammar, before, from, rest, ' NOT VALID'),
-    ...(from.comment === to.comment ? [] : [columnComment(table, to)]),
+    ...modifyColumn(before, from, rest, ' NOT VALID'),
     ...(hasNewCheck ? [validate(table, enumCheckName(table, name))] : []),
     ...(becomesRequired ? requireOnline(table, name) : []),
     ...keys.map((key) => attachKey(table, key)),

@@ -6,6 +6,7 @@ import type { Collection, Constraint, SchemaModel } from '../../../../core/schem
 import type { AddConstraint, CreateIndex, Operation } from '../../../../core/schema/operation.ts';
 import { compileSql, constraintDefinition } from '../../sql/compile.ts';
 import { alter, grammar } from './grammar.ts';
+import { isPartitioned } from './native-options.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
 import { assertCheck, assertReference, attachKey, buildKey, dropIndexOnline, validate } from './online-steps.ts';
 import type { PostgresqlStep } from './step.ts';
@@ -17,7 +18,6 @@ export function compileOnline(
 ): readonly Statement<PostgresqlStep>[] | undefined {
   if (!('collection' in operation)) return undefined;
   const collection = collectionOf(before, operation.collection);
-  // Their indexes and constraints cannot be created this way.
   if (isPartitioned(collection)) return undefined;
   switch (operation.type) {
     case 'createIndex':
@@ -39,8 +39,6 @@ export function compileOnline(
   }
 }
 
-const isPartitioned = ({ options }: Collection): boolean => /\bPARTITION BY\b/i.test(options?.sqlOptions?.native ?? '');
-
 function createIndex(operation: CreateIndex, before: SchemaModel): readonly Statement<PostgresqlStep>[] | undefined {
   if (operation.sqlOptions?.concurrently) return undefined;
   return compileSql(grammar, { ...operation, sqlOptions: { concurrently: true } }, before);
@@ -51,15 +49,12 @@ function addConstraint(
   { name: table, fields }: Collection,
 ): readonly Statement<PostgresqlStep>[] | undefined {
   const constraint = defineConstraint(definition, table, fields.keys());
+  if (isUnchecked(constraint)) return undefined;
   switch (constraint.type) {
     case 'foreignKey':
-      return isUnchecked(constraint)
-        ? undefined
-        : [assertReference(table, constraint), ...addUnchecked(table, constraint)];
+      return [assertReference(table, constraint), ...addUnchecked(table, constraint)];
     case 'check':
-      return isUnchecked(constraint)
-        ? undefined
-        : [assertCheck(table, constraint.name, constraint.expression), ...addUnchecked(table, constraint)];
+      return [assertCheck(table, constraint.name, constraint.expression), ...addUnchecked(table, constraint)];
     case 'unique':
     case 'primaryKey':
       return [buildKey(table, constraint), attachKey(table, constraint)];

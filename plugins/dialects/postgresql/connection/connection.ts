@@ -1,6 +1,7 @@
-import type { Connection, WholeCatalog } from '../../../../core/dialect.ts';
+import type { Connection, PreflightReport, Statement, WholeCatalog } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { metaTable } from '../../../../core/migration/history-table.ts';
+import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import type { Mutex } from '../../shared/mutex.ts';
 import { countRows } from '../../sql/count-rows.ts';
@@ -23,6 +24,7 @@ import { findCopies } from '../run/copies.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
 import { findLocks } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
+import { RowEstimates } from '../run/row-estimates.ts';
 import { runSegments } from '../run/run.ts';
 import { findViolations } from '../run/violations.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
@@ -78,16 +80,19 @@ export async function createConnection({
     const others = await withSvcErrors(() => readUnsupportedObjects(session.exec, name));
     return { model, unsupported: [...unsupportedObjects, ...others] };
   };
-  const findProblems: NonNullable<Connection<PostgresqlStep>['preflight']> = (statements, operations) =>
-    withSvcErrors(async () => {
-      const copying = await findCopies(session.exec, schema, settings.allowCopy, statements);
-      const failures = [
-        ...(await preflight(session.exec, name, operations)),
-        ...copying.failures,
-        ...(await findViolations(session.exec, schema, statements, operations)),
-      ];
-      return { failures: failures.sort((a, b) => a.statement - b.statement), copies: copying.copies };
-    });
+  const findProblems = async (
+    statements: readonly Statement<PostgresqlStep>[],
+    operations: readonly MigrationOperation[],
+    estimates = new RowEstimates(session.exec, schema),
+  ): Promise<PreflightReport> => {
+    const copying = await findCopies(estimates, settings.allowCopy, statements);
+    const failures = [
+      ...(await preflight(session.exec, name, operations)),
+      ...copying.failures,
+      ...(await findViolations(session.exec, schema, statements, operations)),
+    ];
+    return { failures: failures.sort((a, b) => a.statement - b.statement), copies: copying.copies };
+  };
   return {
     server: `PostgreSQL ${Math.floor(version / 10000)}.${version % 10000}`,
     ...(settings.schema !== undefined && {
@@ -97,12 +102,16 @@ export async function createConnection({
       ],
     }),
     run: (segments, epoch, tookMs, observer) => runSegments(runContext, segments, epoch, tookMs, observer),
-    preflight: findProblems,
-    preview: async (statements, operations) => ({
-      ...(await findProblems(statements, operations)),
-      locks: await withSvcErrors(() => findLocks(session.exec, schema, statements, operations)),
-      texts: statements.map(({ text }) => text),
-    }),
+    preflight: (statements, operations) => withSvcErrors(() => findProblems(statements, operations)),
+    preview: (statements, operations) =>
+      withSvcErrors(async () => {
+        const estimates = new RowEstimates(session.exec, schema);
+        return {
+          ...(await findProblems(statements, operations, estimates)),
+          locks: await findLocks(estimates, statements, operations),
+          texts: statements.map(({ text }) => text),
+        };
+      }),
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
     query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, schema)),
     permissionProbes: permissionProbes(schema, name),

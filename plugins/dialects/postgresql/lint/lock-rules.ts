@@ -3,6 +3,7 @@ import type { LintMatch, LintRule, LintStep } from '../../../../core/lint/rule.t
 import { type AlterClause, alterClauses, matching, plainName, SQL_NAME } from '../../../../core/lint/sql-text.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import type { NamedFieldDefinition } from '../../../../core/schema/operation.ts';
+import { isPartitioned } from '../compile/native-options.ts';
 
 /**
  * What holds a lock on a table for as long as its rows are read or written, so that others wait. Measured on PostgreSQL 15
@@ -26,12 +27,10 @@ const inStatements = (step: LintStep, pattern: RegExp, describe: (table: string)
 /** What a rule finds in an operation that svc compiles to statements that do not block the table, where it may. */
 const inBlockingChanges: typeof forExistingTables = (step, type, find) =>
   forExistingTables(step, type, (operation) =>
-    step.migration.online === false || hasPartitions(step, operation.collection) ? find(operation) : undefined,
+    step.migration.online === false || isPartitioned(step.before.get(operation.collection))
+      ? find(operation)
+      : undefined,
   );
-
-/** Their indexes and constraints cannot be made without blocking. */
-const hasPartitions = ({ before }: LintStep, table: string): boolean =>
-  /\bPARTITION BY\b/i.test(before.get(table)?.options?.sqlOptions?.native ?? '');
 
 const READS_ALL = 'Reads and writes of the table wait while all of its rows are read.';
 const REWRITES = 'Reads and writes of the table wait while all of its rows, and all of its indexes, are rewritten.';

@@ -1,11 +1,10 @@
 import type { Statement, StatementLock } from '../../../../core/dialect.ts';
+import { LARGE_ROWS } from '../../../../core/migration/compile-operation.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
-import type { ExecSql } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
-import { estimateRows } from './copies.ts';
+import type { RowEstimates } from './row-estimates.ts';
 
 type Effect = Pick<StatementLock, 'blocks' | 'work'>;
 
@@ -31,18 +30,14 @@ const EFFECTS: readonly (readonly [pattern: RegExp, effect: Effect])[] = [
 ];
 
 const ROWS_PER_SECOND = { none: Infinity, read: 1_000_000, write: 100_000 };
-/** Fewer are fast enough for any lock. */
-const MANY_ROWS = 10_000;
 
-/** What the statements do to those who use tables with many rows. `schema` is quoted, with its dot. */
+/** What the statements do to those who use tables with many rows. */
 export async function findLocks(
-  exec: ExecSql,
-  schema: string,
+  estimates: RowEstimates,
   statements: readonly Statement<PostgresqlStep>[],
   operations: readonly MigrationOperation[],
 ): Promise<readonly StatementLock[]> {
   const names = new PresentNames();
-  const counted = new Map<string, number>();
   const locks: StatementLock[] = [];
   for (const [index, { text, run }] of statements.entries()) {
     const operation = operations[index];
@@ -50,9 +45,8 @@ export async function findLocks(
     const table = 'collection' in operation ? names.table(operation.collection)?.name : undefined;
     if (operation !== operations[index + 1]) names.follow(operation);
     if (table === undefined) continue;
-    const rows = counted.get(table) ?? (await estimateRows(exec, `${schema}${quoteIdentifier(table)}`));
-    counted.set(table, rows);
-    if (rows <= MANY_ROWS) continue;
+    const rows = await estimates.of(table);
+    if (rows <= LARGE_ROWS) continue;
     const writesAll = run.kind === 'sql' && (run.copies !== undefined || run.rewrites === true);
     const effect = writesAll ? REWRITE : effectOf(text);
     const seconds = Math.ceil(rows / ROWS_PER_SECOND[effect.work]);

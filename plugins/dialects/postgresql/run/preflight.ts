@@ -72,38 +72,20 @@ function removalsIn(operations: readonly MigrationOperation[]): {
       if (operation.type !== 'createObject') change(`${kind}/${name.replace(/\(.*\)$/s, '')}`, statement);
       continue;
     }
-    if (operation.type === 'createCollection') {
-      names.forget(operation.name);
-      continue;
+    if (operation.type !== 'createCollection') {
+      const table = names.table(operation.collection);
+      const remove = (name?: string, isRename = false): void => {
+        const column = name === undefined ? undefined : table?.column(name);
+        if (table && (name === undefined || column !== undefined))
+          removals.push({ statement, table: table.name, column, isRename });
+        if (table && column !== undefined) change(`field/${table.name}.${column}`, statement);
+      };
+      if (operation.type === 'dropCollection') remove();
+      else if (operation.type === 'renameCollection') remove(undefined, !isKeptName(operation.to));
+      else if (operation.type === 'dropField') remove(operation.field);
+      else if (operation.type === 'renameField') remove(operation.from, !isKeptName(operation.to));
     }
-    const table = names.table(operation.collection);
-    const remove = (name?: string, isRename = false): void => {
-      const column = name === undefined ? undefined : table?.column(name);
-      if (table && (name === undefined || column !== undefined))
-        removals.push({ statement, table: table.name, column, isRename });
-      if (table && column !== undefined) change(`field/${table.name}.${column}`, statement);
-    };
-    switch (operation.type) {
-      case 'dropCollection':
-        remove();
-        names.forget(operation.collection);
-        break;
-      case 'renameCollection':
-        remove(undefined, !isKeptName(operation.to));
-        names.rename(operation.collection, operation.to);
-        break;
-      case 'addField':
-        table?.forget(operation.field.name);
-        break;
-      case 'dropField':
-        remove(operation.field);
-        table?.forget(operation.field);
-        break;
-      case 'renameField':
-        remove(operation.from, !isKeptName(operation.to));
-        table?.rename(operation.from, operation.to);
-        break;
-    }
+    names.follow(operation);
   }
   return { removals, changedAt };
 }

@@ -1,6 +1,5 @@
 import type { PreflightFailure, PreflightReport, Statement } from '../../../../core/dialect.ts';
 import { isSvcError } from '../../../../core/errors.ts';
-import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../present-names.ts';
 import type { SqlServerStep } from './grammar.ts';
@@ -35,35 +34,7 @@ export async function preflight(
       );
       if (isSvcError(error) && error.code === 'data_violates') failures.push({ statement: at, error });
     }
-    if (operation !== operations[at + 1]) applyNames(names, operation);
+    if (operation !== operations[at + 1]) names.follow(operation);
   }
   return { failures, copies: [] };
-}
-
-function applyNames(names: PresentNames, operation: MigrationOperation): void {
-  if (isObjectOperation(operation) || operation.type === 'raw') return;
-  if (operation.type === 'createCollection') {
-    names.forget(operation.name);
-    return;
-  }
-  const table = names.table(operation.collection);
-  switch (operation.type) {
-    case 'dropCollection':
-      names.forget(operation.collection);
-      break;
-    case 'renameCollection':
-      names.rename(operation.collection, operation.to);
-      break;
-    case 'addField':
-      table?.forget(operation.field.name);
-      break;
-    case 'dropField':
-      table?.forget(operation.field);
-      break;
-    case 'renameField':
-      table?.rename(operation.from, operation.to);
-      break;
-    case 'modifyField':
-      table?.change(operation.field);
-  }
 }
