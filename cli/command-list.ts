@@ -48,6 +48,11 @@ export const table: readonly CommandEntry[] = [
     load: () => import('./commands/db/migrate/rollback.ts'),
   },
   {
+    path: 'db migrate contract',
+    summary: 'Drops the old names of fields renamed with --expand',
+    load: () => import('./commands/db/migrate/contract.ts'),
+  },
+  {
     path: 'db migrate purge',
     summary: 'Drops what --keep has kept long enough',
     load: () => import('./commands/db/migrate/purge.ts'),

@@ -16,7 +16,7 @@ export interface Dialect<Step = unknown> {
   compile(operation: Operation, before: SchemaModel): readonly Statement<Step>[];
   /**
    * The same change by statements during which the table can be read and written, for a table with many rows. Undefined where
-   * those of `compile` do not block it for long. Throws as `compile` does.
+   * those of `compile` do not block it for long. Called for what `compile` has accepted.
    */
   compileOnline?(operation: Operation, before: SchemaModel): readonly Statement<Step>[] | undefined;
   /**
@@ -39,6 +39,9 @@ export interface Dialect<Step = unknown> {
   assertDriver?(url: string, root: string): Promise<void>;
 }
 
+/** A table with more rows is changed by the statements of `compileOnline`. */
+export const LARGE_ROWS = 10_000;
+
 export interface Capabilities {
   /** DDL commits and rolls back together with the history row. */
   readonly transactionalDdl: boolean;
@@ -52,6 +55,8 @@ export interface Capabilities {
   readonly names: NameRules;
   /** Absent where a transaction holds any number of locks, or where DDL is not in one. */
   readonly transactionLocks?: TransactionLocks;
+  /** It compiles `mirrors` of `addField` and `dropField`. */
+  readonly mirrorsFields?: true;
   /** The features the engine lacks. It supports all others. */
   readonly unsupported: UnsupportedFeatures;
 }

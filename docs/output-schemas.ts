@@ -95,11 +95,15 @@ const ran: Properties = {
   ),
   steps: count,
   durationMs: milliseconds,
+  contracts: about(texts, 'the tags that wait for svc db migrate contract'),
 };
 const database: Properties = { database: about(text, 'its tag in the configuration') };
 const migration = open({ tag: text, name: text, up: list(open({ type: text })), down: list(open({ type: text })) });
 const entry = object(
-  { tag: text, state: oneOf('completed', 'pending', 'running', 'interrupted', 'failed', 'edited', 'missing') },
+  {
+    tag: text,
+    state: oneOf('completed', 'pending', 'contract', 'running', 'interrupted', 'failed', 'edited', 'missing'),
+  },
   {
     origin: oneOf('api', 'engine', 'file'),
     file: text,

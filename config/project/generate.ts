@@ -1,33 +1,26 @@
 import type { Dialect, Statement } from '../../core/dialect.ts';
-import { describeError, type ErrorCode, isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
+import { isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { requiredCollections } from '../../core/migration/affected-collections.ts';
 import { arrangeObjects } from '../../core/migration/arrange-objects.ts';
+import { assertMirrors } from '../../core/migration/compile-operation.ts';
 import type { Migration } from '../../core/migration/migration.ts';
-import { compileObject } from '../../core/migration/objects.ts';
 import { type FindRawMention, rawMentions } from '../../core/migration/raw-mentions.ts';
 import { MigrationReplay, replayMigrations } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
-import { applyInPlace } from '../../core/schema/apply.ts';
-import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
-import {
-  invertObjectOperation,
-  isObjectOperation,
-  type ObjectModel,
-  objectsAfter,
-} from '../../core/schema/database-object.ts';
+import { type ObjectModel, objectsAfter } from '../../core/schema/database-object.ts';
 import type { ResolvedDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import { diff } from '../../core/schema/diff.ts';
 import { collectionOf } from '../../core/schema/find-or-throw.ts';
-import { invert } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import { modelOperations } from '../../core/schema/model-operations.ts';
-import { MutableSchema } from '../../core/schema/mutable-schema.ts';
+import type { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
-import type { MigrationOperation, ObjectOperation, Operation } from '../../core/schema/operation.ts';
+import type { MigrationOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
-import { combinedUnsupported } from '../../core/schema/unsupported-error.ts';
+import { expandRenames } from './expand.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
+import { type MigrationPart, splitIntoMigrations } from './migration-parts.ts';
 import { parseRenameFlags } from './rename-flags.ts';
 import { renamesByCopy } from './renames-by-copy.ts';
 import type { SchemaEntry } from './schema-file.ts';
@@ -43,6 +36,8 @@ export interface GenerateOptions {
   readonly drop: readonly string[];
   /** Builds new indexes of existing tables without blocking writes. */
   readonly concurrently?: boolean;
+  /** Renames fields in two halves, between which they have both names. */
+  readonly expand?: boolean;
   /** Prompts for a removed name without a flag; receives its possible new names. Default: throws `rename_undecided`. */
   readonly promptRename?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
   /** What the object files define; by default, what the migration files do. */
@@ -70,18 +65,35 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
   const before = modelFromFiles(files, dialect.name, options.adopting);
   const target = await resolveRenames(options, before);
   assertDistinctNames(dialect.name, dialect.capabilities.names, target.model);
-  const operations = renamesByCopy(diff(before, target.model, target.renames), dialect, before).map((operation) =>
-    options.concurrently ? asConcurrent(operation, before) : operation,
-  );
   let newest = files.at(-1)?.tag;
-  return splitIntoMigrations(withObjects(options, operations), dialect, before).map((part): GeneratedMigration => {
-    const tag = nextTag(options.name ?? generatedName(part.up), now, newest);
-    newest = tag;
-    const { statements, risks, rollbackRisks, ...content } = part;
-    const migration = { tag, name: nameOfTag(tag), ...content };
-    const unedited = uneditedObjects(part.up, options.objects ?? objectsFromFiles(files));
-    return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks, unedited };
-  });
+  const written = (parts: readonly MigrationPart[], half?: 'expand' | 'contract', contracts?: string) =>
+    parts.map((part): GeneratedMigration => {
+      const name = options.name ?? generatedName(part.up);
+      const tag = nextTag(half === undefined ? name : `${half}_${name}`, now, newest);
+      newest = tag;
+      const { statements, risks, rollbackRisks, ...content } = part;
+      const migration = { tag, name: nameOfTag(tag), ...content, ...(contracts !== undefined && { contracts }) };
+      const unedited = uneditedObjects(part.up, options.objects ?? objectsFromFiles(files));
+      return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks, unedited };
+    });
+  const parts = (operations: readonly Operation[], model: SchemaModel, objects: ObjectModel) =>
+    splitIntoMigrations(
+      withObjects(
+        options,
+        operations.map((operation) => (options.concurrently ? asConcurrent(operation, before) : operation)),
+        objects,
+      ),
+      dialect,
+      model,
+    );
+  const present = objectsFromFiles(files);
+  if (!options.expand)
+    return written(parts(renamesByCopy(diff(before, target.model, target.renames), dialect, before), before, present));
+  const { expand, between, contract } = expandRenames(before, target.model, target.renames);
+  for (const operation of expand) assertMirrors(dialect, operation);
+  const first = written(parts(expand, before, present), 'expand');
+  const second = parts(contract, between, options.objects ?? present);
+  return [...first, ...written(second, 'contract', first.at(-1)?.migration.tag)];
 }
 
 /** The objects that the migration files produce. */
@@ -89,11 +101,11 @@ export const objectsFromFiles = (files: readonly MigrationFile[]): ObjectModel =
   objectsAfter(files.flatMap(({ migration }) => migration.up));
 
 function withObjects(
-  { dialect, files, objects }: GenerateOptions,
+  { dialect, objects }: GenerateOptions,
   operations: readonly Operation[],
+  before: ObjectModel,
 ): readonly MigrationOperation[] {
   if (!dialect.objects) return operations;
-  const before = objectsFromFiles(files);
   return arrangeObjects(dialect.objects, operations, { before, after: objects ?? before });
 }
 
@@ -232,119 +244,4 @@ export function renameFlag(pair: UndecidedRename): string {
 function asConcurrent(operation: Operation, before: SchemaModel): Operation {
   if (operation.type !== 'createIndex' || !before.has(operation.collection)) return operation;
   return { ...operation, sqlOptions: { concurrently: true } };
-}
-
-type MigrationPart = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> &
-  Pick<GeneratedMigration, 'statements' | 'risks' | 'rollbackRisks'>;
-
-interface PartBuilder {
-  readonly up: MigrationOperation[];
-  readonly down: MigrationOperation[];
-  /** What `down` does after all else. */
-  readonly last: MigrationOperation[];
-  readonly lossy: string[];
-  readonly risks: string[];
-  readonly rollbackRisks: string[];
-  readonly statements: Statement[];
-  readonly alone: boolean;
-  locks: number;
-}
-
-/**
- * One migration, or several if a statement cannot run in a transaction with the others, or if one transaction would need
- * more locks than a server holds.
- */
-function splitIntoMigrations(
-  operations: readonly MigrationOperation[],
-  dialect: Dialect,
-  before: SchemaModel,
-): MigrationPart[] {
-  const model = new MutableSchema(before);
-  const parts: MigrationPart[] = [];
-  const created = new Set<string>();
-  const { transactionLocks } = dialect.capabilities;
-  const refused: SvcError[] = [];
-  const compiled = (operation: MigrationOperation): readonly Statement[] => {
-    try {
-      return isObjectOperation(operation) ? compileObject(dialect, operation) : dialect.compile(operation, model);
-    } catch (error) {
-      if (!isSvcError(error) || error.code !== 'not_supported') throw error;
-      refused.push(error);
-      return [];
-    }
-  };
-  let open: PartBuilder | undefined;
-  const close = (): void => {
-    if (open && refused.length === 0) parts.push(finishPart(open, dialect, model));
-    open = undefined;
-  };
-  for (const operation of operations) {
-    const isObject = isObjectOperation(operation);
-    const statements = compiled(operation);
-    const alone = dialect.capabilities.transactionalDdl && statements.some(({ transactional }) => !transactional);
-    const locks = isObject ? 0 : (transactionLocks?.count(operation, model) ?? 0);
-    const isFull = transactionLocks !== undefined && open && open.locks + locks > transactionLocks.perMigration;
-    if (alone || open?.alone || isFull) close();
-    open ??= { up: [], down: [], last: [], lossy: [], risks: [], rollbackRisks: [], statements: [], alone, locks: 0 };
-    open.locks += locks;
-    open.up.push(operation);
-    open.statements.push(...statements);
-    if (isObject) {
-      const inverse = invertObjectOperation(operation);
-      // The server may check the text of a routine against the tables, which `down` has still to change.
-      if (isReplacedRoutine(dialect, operation)) open.last.unshift(inverse);
-      else open.down.unshift(inverse);
-      continue;
-    }
-    const inverse = invert(operation, model);
-    open.down.unshift(...inverse);
-    open.lossy.push(...dataLossWarnings(operation, model));
-    if (operation.type === 'createCollection') created.add(operation.name);
-    else if (operation.type !== 'raw' && !created.has(operation.collection)) {
-      open.risks.push(...[dataDependentRisk(operation, model)].filter((why) => why !== undefined));
-      // A rollback cannot restore the values of a dropped field. Its other risks depend on rows written later.
-      const restored = operation.type === 'dropField' ? inverse.filter(({ type }) => type === 'addField') : [];
-      open.rollbackRisks.push(...restored.flatMap((one) => dataDependentRisk(one, model) ?? []));
-    }
-    applyInPlace(model, operation);
-  }
-  close();
-  if (refused.length > 0) throw combinedUnsupported(refused);
-  return parts;
-}
-
-/** Whether the operation replaces, in place, an object that does not keep what its body names from being changed. */
-function isReplacedRoutine({ objects: rules }: Dialect, operation: ObjectOperation): boolean {
-  if (!rules || operation.type !== 'replaceObject') return false;
-  const { kind, name, definition, was } = operation;
-  const object = { kind, name, definition };
-  return rules.boundText(object) !== definition && rules.isReplacedInPlace({ kind, name, definition: was }, object);
-}
-
-/** The engine does not support the rollback, or an adopted table was referenced before its adoption. */
-const IRREVERSIBLE_CODES: ReadonlySet<ErrorCode> = new Set(['not_supported', 'collection_referenced']);
-
-/** Also compiles the rollback. If that fails, marks the migration as irreversible, with the reason. */
-function finishPart(
-  { up, down: first, last, lossy, risks, rollbackRisks, statements }: PartBuilder,
-  dialect: Dialect,
-  after: SchemaModel,
-): MigrationPart {
-  const down = [...first, ...last];
-  const content = { up, statements, risks, rollbackRisks, ...(lossy.length > 0 && { lossy }) };
-  const model = new MutableSchema(after);
-  try {
-    for (const operation of down) {
-      if (isObjectOperation(operation)) {
-        compileObject(dialect, operation);
-        continue;
-      }
-      dialect.compile(operation, model);
-      applyInPlace(model, operation);
-    }
-  } catch (error) {
-    if (!isSvcError(error) || !IRREVERSIBLE_CODES.has(error.code)) throw error;
-    return { ...content, down: [], irreversible: describeError(error) };
-  }
-  return { ...content, down };
 }

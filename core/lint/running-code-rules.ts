@@ -85,10 +85,11 @@ export const runningCodeRules: readonly LintRule[] = [
       allowsLoss(step)
         ? []
         : [
-            ...forExistingTables(step, 'dropField', ({ collection, field }) => ({
-              table: collection,
-              message: `"${collection}.${field}" is dropped.`,
-            })),
+            ...forExistingTables(step, 'dropField', ({ collection, field, mirrors }) =>
+              mirrors === undefined
+                ? { table: collection, message: `"${collection}.${field}" is dropped.` }
+                : undefined,
+            ),
             ...alterClauses(step.sql).flatMap(({ table, clause }) => {
               const [, field] =
                 new RegExp(
@@ -110,8 +111,8 @@ export const runningCodeRules: readonly LintRule[] = [
       'Rows that exist have no value for it, so the migration fails; code that does not know the field cannot insert.',
     fix: 'Give it a default, or add it without "required", fill it with db.update, and require it in a later migration.',
     check: (step) => [
-      ...forExistingTables(step, 'addField', ({ collection, field }) =>
-        field.required === true || field.nullable === false
+      ...forExistingTables(step, 'addField', ({ collection, field, mirrors }) =>
+        mirrors === undefined && (field.required === true || field.nullable === false)
           ? field.default === undefined && !field.autoGenerate && !isComputed(field.native)
             ? { table: collection, message: `"${collection}.${field.name}" is required and has no default.` }
             : undefined

@@ -61,7 +61,7 @@ export async function keeping(
 }
 
 const isDrop = (operation: MigrationOperation): operation is DropCollection | DropField =>
-  operation.type === 'dropCollection' || operation.type === 'dropField';
+  operation.type === 'dropCollection' || (operation.type === 'dropField' && operation.mirrors === undefined);
 
 /** Renames what a migration drops. */
 function keepDrops(

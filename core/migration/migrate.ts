@@ -4,7 +4,7 @@ import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts
 import type { PlannedMigration } from './plan.ts';
 import { isPlanReviewed, reviewPlan } from './plan-approval.ts';
 import { assertNoneBeingApplied, lastToKeep, planDown } from './plan-down.ts';
-import { planUp, upTo } from './plan-up.ts';
+import { contractsOf, planUp, wantedBy } from './plan-up.ts';
 import {
   assertPlanConfirmed,
   planDownAfterRecovery,
@@ -22,6 +22,8 @@ export interface RunReport {
   /** How many statements were run. */
   readonly steps: number;
   readonly durationMs: number;
+  /** The tags that wait for `svc db migrate contract`. */
+  readonly contracts: readonly string[];
 }
 
 interface FinishedMigration {
@@ -44,8 +46,9 @@ export async function migrate(
   const history = await readHistory(target, given);
   const reconciled = reconcile(defined, history);
   assertReconciled(reconciled);
-  const pending = upTo(reconciled.pending, given.to);
-  if (pending.length === 0 && reconciled.interrupted.length === 0 && !given.adopt) return report([], startedAt);
+  const pending = wantedBy(reconciled.pending, given);
+  if (pending.length === 0 && reconciled.interrupted.length === 0 && !given.adopt)
+    return report([], startedAt, contractsOf(reconciled.pending));
   const options = await withRequestedKeep(target, pending, given);
 
   // Plan and confirm before the lock, so that no other process waits for a person.
@@ -55,14 +58,17 @@ export async function migrate(
   const plan = confirmed && (await reviewPlan(target, history, 'migrate', confirmed, options.ask));
 
   // Lock, read the history again, finish interrupted migrations, plan, then run and record each migration.
-  return runUnderLock(target, { ...options, plan }, startedAt, async (current, rolledBack) => {
+  const ran = await runUnderLock(target, { ...options, plan }, startedAt, async (current, rolledBack) => {
     for (const tag of rolledBack) notice(options, rollbackFinishedNotice(tag));
     const planned = await planUp(target, current, defined, options, rolledBack);
     if (!plan) assertPlanConfirmed(planned, confirmed);
-    const outOfOrder = outOfOrderNotice(planned, current);
+    const outOfOrder = options.contract ? undefined : outOfOrderNotice(planned, current);
     if (outOfOrder !== undefined) notice(options, outOfOrder);
     return planned;
   });
+  const finished = new Set(ran.migrations.map(({ tag }) => tag));
+  const left = contractsOf(reconciled.pending).filter(({ tag }) => !finished.has(tag));
+  return { ...ran, contracts: left.map(({ tag }) => tag) };
 }
 
 async function withRequestedKeep(
@@ -189,9 +195,14 @@ function outOfOrderNotice(planned: readonly PlannedMigration[], history: History
   return `Older than "${newest}", which is already applied: ${tags}. This is normal after a branch merge.`;
 }
 
-function report(migrations: readonly FinishedMigration[], startedAt: number): RunReport {
+function report(
+  migrations: readonly FinishedMigration[],
+  startedAt: number,
+  contracts: readonly DefinedMigration[] = [],
+): RunReport {
   return {
     migrations,
+    contracts: contracts.map(({ tag }) => tag),
     steps: migrations.reduce((sum, { statements }) => sum + statements, 0),
     durationMs: performance.now() - startedAt,
   };

@@ -29,6 +29,11 @@ export interface Migration {
    * default, only tables with more than 10,000 rows are. Not part of the checksum.
    */
   readonly online?: boolean;
+  /**
+   * The tag of the migration that it completes: it drops what programs still used after that one. `svc db migrate` leaves it
+   * until `svc db migrate contract`. Not part of the checksum.
+   */
+  readonly contracts?: string;
   /** What `svc db migrate lint` leaves out. Not part of the checksum. */
   readonly lintIgnore?: readonly LintIgnore[];
 }

@@ -12,6 +12,8 @@ import type { Target } from './target.ts';
 export interface PlanUpOptions {
   /** The last migration to apply. */
   readonly to?: string;
+  /** Applies those that complete an earlier one, which other runs leave. */
+  readonly contract?: boolean;
   readonly allowDestructive?: boolean;
   /** Keeps what the migrations drop for this many milliseconds, under another name. Default: as the target says. */
   readonly keepMs?: number | undefined;
@@ -32,7 +34,7 @@ export async function planUp(
 ): Promise<PlannedMigration[]> {
   const reconciled = reconcile(defined, history);
   assertReconciled(reconciled);
-  const wanted = upTo(reconciled.pending, options.to);
+  const wanted = wantedBy(reconciled.pending, options);
   const end = wanted.findIndex(({ tag }) => rolledBack.has(tag));
   const pending = end < 0 ? wanted : wanted.slice(0, end);
   if (pending.length === 0) return [];
@@ -66,6 +68,21 @@ export async function planUp(
   if (!options.allowDestructive && !options.confirm && !target.approver) assertNotDestructive(planned);
   return planned;
 }
+
+/** The pending migrations that a run applies. */
+export function wantedBy(
+  pending: readonly DefinedMigration[],
+  { to, contract = false }: Pick<PlanUpOptions, 'to' | 'contract'>,
+): readonly DefinedMigration[] {
+  const waiting = new Set(contract ? pending.map(({ tag }) => tag) : []);
+  return upTo(pending, to).filter(({ migration: { contracts } }) =>
+    contract ? contracts !== undefined && !waiting.has(contracts) : contracts === undefined,
+  );
+}
+
+/** The pending migrations that wait for `svc db migrate contract`. */
+export const contractsOf = (pending: readonly DefinedMigration[]): readonly DefinedMigration[] =>
+  pending.filter(({ migration }) => migration.contracts !== undefined);
 
 /** The pending migrations up to and including this tag. */
 export function upTo(pending: readonly DefinedMigration[], to: string | undefined): readonly DefinedMigration[] {

@@ -6,7 +6,8 @@ import { type DefinedMigration, reconcile } from './reconcile.ts';
 import type { Target } from './target.ts';
 
 /** An unfinished migration is `running` while a process holds the lock, and otherwise `interrupted`. */
-type EntryState = 'completed' | 'pending' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
+/** `contract` waits for `svc db migrate contract`. */
+type EntryState = 'completed' | 'pending' | 'contract' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
 
 export interface StatusEntry {
   readonly tag: string;
@@ -25,10 +26,12 @@ export interface StatusEntry {
 export interface StatusReport {
   /** FAILED if any entry is interrupted, failed, edited or missing, or if `outOfOrder` is not empty. */
   readonly state: 'OK' | 'PENDING' | 'FAILED';
-  /** How many migrations are defined; `completed` and `pending` count these too. */
+  /** How many migrations are defined; `completed`, `pending` and `contracts` count these too. */
   readonly total: number;
   readonly completed: number;
   readonly pending: number;
+  /** How many wait for `svc db migrate contract`. */
+  readonly contracts: number;
   /** The tag applied last, over the whole history. */
   readonly lastApplied?: string;
   /** Describes how the schema differs from the one that the same files produce in tag order. */
@@ -55,16 +58,21 @@ export async function status(target: Target, defined: readonly DefinedMigration[
   const recordedTags = new Set(recorded.map(({ tag }) => tag));
   const pending = reconciled.pending
     .filter(({ tag }) => !recordedTags.has(tag))
-    .map(({ tag, file }): StatusEntry => ({ tag, state: 'pending', ...(file !== undefined && { file }) }));
+    .map(({ tag, file, migration }): StatusEntry => {
+      const state = migration.contracts === undefined ? 'pending' : 'contract';
+      return { tag, state, ...(file !== undefined && { file }) };
+    });
+  const contracts = pending.filter(({ state }) => state === 'contract').length;
   const isRunning = recorded.some(({ state }) => state === 'running');
   const outOfOrder = await historyOrderDifferences(target, history);
   const isFailed = outOfOrder.length > 0 || recorded.some(({ state }) => state !== 'completed' && state !== 'running');
   const last = history.completed().at(-1)?.row.tag;
   return {
-    state: isFailed ? 'FAILED' : pending.length > 0 || isRunning ? 'PENDING' : 'OK',
+    state: isFailed ? 'FAILED' : pending.length > contracts || isRunning ? 'PENDING' : 'OK',
     total: defined.length,
     completed: defined.length - reconciled.pending.length,
-    pending: reconciled.pending.length,
+    pending: reconciled.pending.length - contracts,
+    contracts,
     ...(last !== undefined && { lastApplied: last }),
     outOfOrder,
     kept: await listKept(target),

@@ -28,6 +28,7 @@ export const MIGRATION_PROPERTIES: Readonly<Record<keyof Migration, Shape>> = {
   lossy: { list: 'string' },
   allow: { list: { oneOf: PERMISSIONS } },
   online: 'boolean',
+  contracts: 'string',
   lintIgnore: {
     list: { properties: { rule: 'string', reason: 'string', operation: 'number' }, required: ['rule', 'reason'] },
   },
@@ -61,6 +62,8 @@ function migrationShapeProblems(value: unknown): string[] {
     problems.push(`allow: must be an array of ${PERMISSIONS.map((one) => `"${one}"`).join(' and ')}.`);
   }
   if (value.online !== undefined && typeof value.online !== 'boolean') problems.push('online: must be true or false.');
+  if (value.contracts !== undefined && !isTag(value.contracts))
+    problems.push('contracts: must be the tag of the migration that it completes.');
   if (value.lintIgnore !== undefined) problems.push(...lintIgnoreProblems(value.lintIgnore));
   for (const direction of ['up', 'down'] as const) {
     const operations = value[direction];

@@ -5,6 +5,7 @@ import { defineCollection, defineConstraint, defineField, defineIndex } from './
 import { applyFieldChanges } from './define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from './find-or-throw.ts';
 import { assertFieldUnused, assertForeignKey, assertKeysIntact, assertPrimaryKey, referencesTo } from './keys.ts';
+import { addMirror, assertNotMirrored, endMirror, isUntouchedMirror } from './mirror.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
 import { assertName, assertTableName, isKeptName } from './names.ts';
@@ -107,7 +108,7 @@ function createCollection(draft: MutableModel, operation: CreateCollection): voi
 }
 
 function dropCollection(draft: MutableModel, { collection, cascade }: DropCollection): void {
-  collectionOf(draft, collection);
+  assertNotMirrored(collectionOf(draft, collection));
   const others = referencesTo(draft, collection).filter((reference) => reference.collection !== collection);
   if (others.length > 0 && !cascade) {
     throw new SvcError(
@@ -126,6 +127,7 @@ function dropCollection(draft: MutableModel, { collection, cascade }: DropCollec
 
 function renameCollection(draft: MutableModel, { collection: from, to }: RenameCollection): void {
   const collection = collectionOf(draft, from);
+  assertNotMirrored(collection);
   if (!isKeptName(to)) assertTableName(to);
   if (draft.has(to)) throw alreadyExistsError('collection', to);
   const referring = new Set(referencesTo(draft, from).map((reference) => reference.collection));
@@ -149,22 +151,26 @@ function addField(draft: MutableModel, operation: AddField): void {
   const { name, ...definition } = operation.field;
   const field = defineField(name, definition, collection.name);
   if (collection.fields.has(name)) throw alreadyExistsError('field', name, collection.name);
-  const next = { ...collection, fields: new Map(collection.fields).set(name, field) };
+  const mirrors = operation.mirrors === undefined ? {} : addMirror(collection, field, operation.mirrors);
+  const next = { ...collection, fields: new Map(collection.fields).set(name, field), ...mirrors };
   assertPrimaryKey(next);
   assertKeysIntact(draft, collection, next);
   draft.set(collection.name, next);
 }
 
-function dropField(draft: MutableModel, { collection: name, field }: DropField): void {
+function dropField(draft: MutableModel, { collection: name, field, mirrors }: DropField): void {
   const collection = collectionOf(draft, name);
   fieldOf(collection, field);
+  if (mirrors === undefined) assertNotMirrored(collection, field);
+  const left = mirrors === undefined ? {} : endMirror(collection, field, mirrors);
   assertFieldUnused(draft, collection, field);
-  draft.set(name, { ...collection, fields: without(collection.fields, field) });
+  draft.set(name, { ...collection, fields: without(collection.fields, field), ...left });
 }
 
 function renameField(draft: MutableModel, { collection: name, from, to, changes }: RenameField): void {
   const before = collectionOf(draft, name);
   fieldOf(before, from);
+  assertNotMirrored(before, from);
   assertName(to, 'field');
   if (before.fields.has(to)) throw alreadyExistsError('field', to, name);
   const [reader] = textsReading(before, from);
@@ -215,6 +221,7 @@ function modifyField(draft: MutableModel, operation: Omit<ModifyField, 'type'>):
   const collection = collectionOf(draft, operation.collection);
   const field = fieldOf(collection, operation.field);
   const changed = applyFieldChanges(field, operation.changes, collection.name);
+  if (!isUntouchedMirror(field, changed)) assertNotMirrored(collection, field.name);
   const next = { ...collection, fields: new Map(collection.fields).set(field.name, changed) };
   assertPrimaryKey(next);
   assertKeysIntact(draft, collection, next);

@@ -23,7 +23,7 @@ export function dataLossWarnings(operation: Operation, before: SchemaModel): str
     case 'dropCollection':
       return [dropLoss(operation.collection)];
     case 'dropField':
-      return [dropLoss(operation.collection, operation.field)];
+      return operation.mirrors === undefined ? [dropLoss(operation.collection, operation.field)] : [];
     case 'modifyField':
       return narrowingWarnings(operation.collection, operation.field, operation.changes, before);
     case 'renameField':
@@ -92,7 +92,7 @@ export function dataDependentRisk(operation: Operation, before: SchemaModel): st
   switch (operation.type) {
     case 'addField': {
       const { name, required, default: value, autoGenerate } = operation.field;
-      if (!required || value !== undefined || autoGenerate) return undefined;
+      if (!required || value !== undefined || autoGenerate || operation.mirrors !== undefined) return undefined;
       return `${operation.collection}.${name} is required and has no default: existing rows have no value for it`;
     }
     case 'modifyField':

@@ -8,8 +8,10 @@ import type { Collection, Constraint, SchemaModel } from './model.ts';
 import { MutableSchema } from './mutable-schema.ts';
 import type {
   AddConstraint,
+  AddField,
   CreateCollection,
   DropCollection,
+  DropField,
   FieldChanges,
   MigrationOperation,
   ModifyField,
@@ -32,12 +34,13 @@ export function invert(operation: Operation, before: SchemaModel): Operation[] {
     case 'renameCollection':
       return [{ type: 'renameCollection', collection: operation.to, to: operation.collection }];
     case 'addField':
-      return [{ type: 'dropField', collection: operation.collection, field: operation.field.name }];
+      return [
+        { type: 'dropField', collection: operation.collection, field: operation.field.name, ...mirrorOf(operation) },
+      ];
     case 'dropField': {
       const { collection, field } = operation;
-      return [
-        { type: 'addField', collection, field: toFieldDefinition(fieldOf(collectionOf(before, collection), field)) },
-      ];
+      const definition = toFieldDefinition(fieldOf(collectionOf(before, collection), field));
+      return [{ type: 'addField', collection, field: definition, ...mirrorOf(operation) }];
     }
     case 'renameField':
       return [invertRename(operation, before)];
@@ -64,6 +67,9 @@ export function invert(operation: Operation, before: SchemaModel): Operation[] {
     }
   }
 }
+
+const mirrorOf = ({ mirrors }: AddField | DropField): Pick<AddField, 'mirrors'> =>
+  mirrors === undefined ? {} : { mirrors };
 
 /** The operations that undo a list of operations. */
 export function invertAll(operations: Iterable<MigrationOperation>, before: SchemaModel): MigrationOperation[] {

@@ -14,6 +14,8 @@ export interface Collection {
   readonly indexes: ReadonlyMap<string, Index>;
   readonly constraints: ReadonlyMap<string, Constraint>;
   readonly options: TableOptions;
+  /** Pairs of fields that a trigger keeps in step. Only of a model made from operations: no catalog says it. */
+  readonly mirrors?: readonly (readonly [string, string])[];
 }
 
 /**

@@ -3,7 +3,7 @@ import { SvcError } from '../errors.ts';
 import type { Collection, SchemaModel } from './model.ts';
 import type { MutableSchema } from './mutable-schema.ts';
 
-export type NameSuffix = 'idx' | 'key' | 'fkey' | 'check' | 'pkey';
+export type NameSuffix = 'idx' | 'key' | 'fkey' | 'check' | 'pkey' | 'mirror';
 
 /** The maximum length of names. */
 export interface NameLimit {

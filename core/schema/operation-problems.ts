@@ -6,7 +6,7 @@ import { isObjectOperation } from './database-object.ts';
 import { defineCollection, defineConstraint, defineField, defineIndex } from './define.ts';
 import { CHANGES_SHAPE, FIELD_PROPERTIES } from './define-field.ts';
 import { assertFieldName, assertName, assertTableName } from './names.ts';
-import type { MigrationOperation, OperationType, RenameField } from './operation.ts';
+import type { AddField, DropField, MigrationOperation, OperationType, RenameField } from './operation.ts';
 import { INDEX_OPTIONS_PROPERTIES, OPTIONS_SHAPE } from './options.ts';
 
 export const NAMED_FIELD: ObjectShape = {
@@ -38,8 +38,8 @@ export const OPERATION_SHAPES: Readonly<Record<OperationType, ObjectShape>> = {
   ),
   dropCollection: operation({ collection: 'string' }, { cascade: 'boolean' }),
   renameCollection: operation({ collection: 'string', to: 'string' }),
-  addField: operation({ collection: 'string', field: NAMED_FIELD }),
-  dropField: operation({ collection: 'string', field: 'string' }),
+  addField: operation({ collection: 'string', field: NAMED_FIELD }, { mirrors: 'string' }),
+  dropField: operation({ collection: 'string', field: 'string' }, { mirrors: 'string' }),
   renameField: operation(
     { collection: 'string', from: 'string', to: 'string' },
     { strategy: STRATEGY, changes: CHANGES_SHAPE },
@@ -170,8 +170,9 @@ function namedFields(operation: MigrationOperation): readonly string[] {
     case 'createCollection':
       return operation.fields.map(({ name }) => name);
     case 'addField':
-      return [operation.field.name];
+      return [operation.field.name, ...mirroredBy(operation)];
     case 'dropField':
+      return [operation.field, ...mirroredBy(operation)];
     case 'modifyField':
       return [operation.field];
     case 'renameField':
@@ -191,3 +192,5 @@ function namedFields(operation: MigrationOperation): readonly string[] {
       return [];
   }
 }
+
+const mirroredBy = ({ mirrors }: AddField | DropField): readonly string[] => (mirrors === undefined ? [] : [mirrors]);

@@ -80,11 +80,18 @@ export interface AddField {
   readonly type: 'addField';
   readonly collection: string;
   readonly field: NamedFieldDefinition;
+  /**
+   * SQL: another field, whose values it takes. A trigger then gives each of the two what is written to the other, until one of
+   * them is dropped with `mirrors`. Both have the same type, and not both have a default.
+   */
+  readonly mirrors?: string;
 }
 export interface DropField {
   readonly type: 'dropField';
   readonly collection: string;
   readonly field: string;
+  /** The field that has all of its values, by the `mirrors` of an `addField`. Ends that too. */
+  readonly mirrors?: string;
 }
 export interface RenameField {
   readonly type: 'renameField';

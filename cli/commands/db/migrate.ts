@@ -15,7 +15,7 @@ export default class Migrate extends PlanCommand {
   static override usage = Command.Usage({
     description: 'Applies pending migrations.',
     details:
-      'Runs each pending migration once and records it in the history. Concurrent runs wait for each other. Subcommands: svc db migrate status, rollback, purge, resolve, create, export and baseline.',
+      'Runs each pending migration once and records it in the history. Concurrent runs wait for each other. Subcommands: svc db migrate status, rollback, contract, purge, resolve, create, export and baseline.',
     examples: [
       ['All pending migrations in the linked environment', 'svc db migrate'],
       [
@@ -41,6 +41,8 @@ export default class Migrate extends PlanCommand {
   adopt = Option.Boolean('--adopt', false, {
     description: 'Takes over a database that belongs to another product, tag or environment.',
   });
+  /** Applies those that complete an earlier one. */
+  protected readonly contract: boolean = false;
   verbose = Option.Boolean('-v,--verbose', false, { description: 'Shows every statement.' });
 
   async run(): Promise<CommandResult> {
@@ -96,14 +98,18 @@ export default class Migrate extends PlanCommand {
     const { migrations, steps, durationMs } = report;
     this.print(
       migrations.length === 0
-        ? `Nothing to do in ${label}.`
+        ? `Nothing to ${this.contract ? 'contract' : 'do'} in ${label}.`
         : `${plural(migrations.length, 'migration')}, ${plural(steps, 'step')}, ${formatDuration(durationMs)}`,
     );
+    const { contracts } = report;
+    if (contracts.length > 0 && !this.contract)
+      this.note(`${contracts.join(', ')}: once no program uses the old names, svc db migrate contract`);
     return report;
   }
 
-  #options(): { to?: string; keepMs?: number; adopt: boolean } {
+  #options(): { to?: string; keepMs?: number; adopt: boolean; contract: boolean } {
     return {
+      contract: this.contract,
       ...(this.to !== undefined && { to: this.to }),
       ...(this.keep !== undefined && { keepMs: parseAge('--keep', this.keep, 'Nothing was changed.') }),
       adopt: this.adopt,

@@ -5,6 +5,7 @@ import { compileSql } from '../sql/compile.ts';
 import { normalize } from './catalog/normalize.ts';
 import { grammar } from './compile/grammar.ts';
 import { countLocks } from './compile/lock-count.ts';
+import { mirroringGrammar } from './compile/mirror.ts';
 import { objects } from './compile/objects.ts';
 import { compileOnline } from './compile/online.ts';
 import type { PostgresqlStep } from './compile/step.ts';
@@ -24,11 +25,12 @@ export const postgresql: Dialect<PostgresqlStep> = {
   types: columnTypes,
   capabilities: {
     transactionalDdl: true,
+    mirrorsFields: true,
     names: grammar.names,
     unsupported: grammar.unsupported,
     transactionLocks: { count: countLocks, perMigration: LOCKS_PER_MIGRATION },
   },
-  compile: (operation, before) => compileSql(grammar, operation, before),
+  compile: (operation, before) => compileSql(mirroringGrammar, operation, before),
   compileOnline,
   normalize,
   objects,

@@ -4,6 +4,7 @@ import { defineCollection, defineConstraint, defineField } from '../../../core/s
 import { applyFieldChanges } from '../../../core/schema/define-field.ts';
 import { alreadyExistsError, collectionOf, fieldOf, unknownError } from '../../../core/schema/find-or-throw.ts';
 import { primaryKeyFields, referencesTo } from '../../../core/schema/keys.ts';
+import { mirrorsUnsupported } from '../../../core/schema/mirror.ts';
 import type { CheckConstraint, Collection, Constraint, Field, SchemaModel } from '../../../core/schema/model.ts';
 import type {
   AddConstraint,
@@ -132,12 +133,22 @@ const isChanged = (renamed: RenamedConstraint) => renamed.from !== renamed.to;
 function addField<Step>(grammar: Grammar<Step>, operation: AddField, before: SchemaModel): readonly Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
   const { name, ...definition } = operation.field;
-  return grammar.addField(collection, defineField(name, definition, collection.name));
+  const field = defineField(name, definition, collection.name);
+  if (operation.mirrors === undefined) return grammar.addField(collection, field);
+  if (!grammar.addMirror) throw mirrorsUnsupported(grammar.name);
+  return grammar.addMirror(collection, field, fieldOf(collection, operation.mirrors));
 }
 
-function dropField<Step>(grammar: Grammar<Step>, operation: DropField, before: SchemaModel): Statement<Step>[] {
+function dropField<Step>(
+  grammar: Grammar<Step>,
+  operation: DropField,
+  before: SchemaModel,
+): readonly Statement<Step>[] {
   const collection = collectionOf(before, operation.collection);
-  return [grammar.dropField(collection, fieldOf(collection, operation.field))];
+  const field = fieldOf(collection, operation.field);
+  if (operation.mirrors === undefined) return [grammar.dropField(collection, field)];
+  if (!grammar.dropMirror) throw mirrorsUnsupported(grammar.name);
+  return grammar.dropMirror(collection, field, fieldOf(collection, operation.mirrors));
 }
 
 function renameField<Step>(grammar: Grammar<Step>, operation: RenameField, before: SchemaModel): Statement<Step>[] {

@@ -52,6 +52,10 @@ export interface Grammar<Step = unknown> {
   addField(before: Collection, field: Field): readonly Statement<Step>[];
   /** Drops the column, and drops or replaces the constraints of its flags. */
   dropField(before: Collection, field: Field): Statement<Step>;
+  /** Adds the column, and keeps it in step with another one. */
+  addMirror?(before: Collection, field: Field, other: Field): readonly Statement<Step>[];
+  /** Drops the column after a check that the other one has all of its values. */
+  dropMirror?(before: Collection, field: Field, other: Field): readonly Statement<Step>[];
   renameField(
     before: Collection,
     field: Field,

@@ -50,6 +50,7 @@ export default class Status extends DatabaseCommand {
   #line(entry: StatusEntry): string {
     const { tag, state, appliedAt, durationMs } = entry;
     if (state === 'pending') return `[ ] ${tag}`;
+    if (state === 'contract') return `[c] ${tag}  waits for svc db migrate contract`;
     if (state === 'running') return `[>] ${tag}  ${describeProblem(entry)}`;
     if (state !== 'completed') return `${this.colors.red('[!]')} ${tag}  ${describeProblem(entry)}`;
     const when = appliedAt ? `applied ${formatMinute(appliedAt)}` : 'applied';

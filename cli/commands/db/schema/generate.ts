@@ -24,6 +24,10 @@ export default class Generate extends DatabaseCommand {
     examples: [
       ['From svc/database/schema.json', 'svc db schema generate'],
       ['Rename a field', 'svc db schema generate --rename users.name:full_name'],
+      [
+        'Keep both names until no program uses the old one',
+        'svc db schema generate --rename users.name:full_name --expand',
+      ],
       ['Drop a field and name the migration', 'svc db schema generate --drop users.age --name drop_age'],
     ],
   });
@@ -37,6 +41,9 @@ export default class Generate extends DatabaseCommand {
   });
   concurrently = Option.Boolean('--concurrently', false, {
     description: 'Builds new indexes of existing tables without blocking writes.',
+  });
+  expand = Option.Boolean('--expand', false, {
+    description: 'Writes two migrations for a renamed field: one adds the new name, one drops the old one later.',
   });
   dryRun = Option.Boolean('--dry-run', false, { description: 'Prints the statements without writing files.' });
 
@@ -88,6 +95,7 @@ export default class Generate extends DatabaseCommand {
       rename: this.rename,
       drop: this.drop,
       concurrently: this.concurrently,
+      expand: this.expand,
       ...(this.name !== undefined && { name: this.name }),
       ...(canPrompt(this) && { promptRename: (pairs) => this.#askRename(pairs) }),
     });

@@ -172,7 +172,7 @@ UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p
     THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
   ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')},
   CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc')
-FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND NOT ${ofExtension('pg_proc', 'p.oid')}
+FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND p.proname !~ '^_svc_' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
 UNION ALL ${TABLE_OBJECTS}
 UNION ALL SELECT 'row_security', c.relname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ENABLE ROW LEVEL SECURITY'
@@ -191,7 +191,7 @@ FROM rel c WHERE c.relkind IN ('v', 'm')
 UNION ALL SELECT 'trigger', c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
   || CASE t.tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' TRIGGER ' || quote_ident(t.tgname) END,
   'TRIGGER ' || quote_ident(t.tgname) || ' ON ' || quote_ident(c.relname), obj_description(t.oid, 'pg_trigger')
-FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
+FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal AND t.tgname !~ '^~svc_' AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
 UNION ALL SELECT 'rule', c.relname || '.' || w.rulename, rtrim(pg_get_ruledef(w.oid, true), ';') || CASE w.ev_enabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
   || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
   'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite')

@@ -22,11 +22,14 @@ export const validate = (table: string, constraint: string): Statement<Postgresq
   idempotent: true,
 });
 
-/** Fails as `validate` would, before anything has changed. Rows that come later are still checked by `validate`. */
-function assertNoRow(table: string, query: string, violation: Violation): Statement<PostgresqlStep> {
+/**
+ * Fails as `validate` would, before anything has changed. Rows that come later are still checked by `validate`. `first` runs before
+ * the query.
+ */
+export function assertNoRow(table: string, query: string, violation: Violation, first = ''): Statement<PostgresqlStep> {
   const facts = Object.entries(violation).map(([name, value]) => `${name} = ${quoteLiteral(value)}`);
   const raise = `RAISE EXCEPTION USING ${[...facts, `TABLE = ${quoteLiteral(table)}`].join(', ')}`;
-  const check = sqlStatement(doBlock(`BEGIN IF EXISTS (${query}) THEN ${raise}; END IF; END`));
+  const check = sqlStatement(doBlock(`BEGIN ${first} IF EXISTS (${query}) THEN ${raise}; END IF; END`));
   return {
     ...check,
     run: { ...check.run, onlyChecks: true },
@@ -36,7 +39,7 @@ function assertNoRow(table: string, query: string, violation: Violation): Statem
   };
 }
 
-const rowsWhere = (table: string, condition: string, alias = ''): string =>
+export const rowsWhere = (table: string, condition: string, alias = ''): string =>
   `SELECT FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}${alias} WHERE ${condition}`;
 
 /** What the server says of such a row. */

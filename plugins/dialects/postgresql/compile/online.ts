@@ -6,6 +6,7 @@ import type { Collection, Constraint, SchemaModel } from '../../../../core/schem
 import type { AddConstraint, CreateIndex, Operation } from '../../../../core/schema/operation.ts';
 import { compileSql, constraintDefinition } from '../../sql/compile.ts';
 import { alter, grammar } from './grammar.ts';
+import { addMirrorOnline, dropMirrorOnline } from './mirror.ts';
 import { isPartitioned } from './native-options.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
 import { assertCheck, assertReference, attachKey, buildKey, dropIndexOnline, validate } from './online-steps.ts';
@@ -28,8 +29,15 @@ export function compileOnline(
       return addConstraint(operation, collection);
     case 'addField': {
       const { name, ...definition } = operation.field;
-      return addFieldOnline(collection, defineField(name, definition, collection.name));
+      const field = defineField(name, definition, collection.name);
+      return operation.mirrors === undefined
+        ? addFieldOnline(collection, field)
+        : addMirrorOnline(collection, field, fieldOf(collection, operation.mirrors));
     }
+    case 'dropField':
+      return operation.mirrors === undefined
+        ? undefined
+        : dropMirrorOnline(collection, fieldOf(collection, operation.field), fieldOf(collection, operation.mirrors));
     case 'modifyField': {
       const field = fieldOf(collection, operation.field);
       return modifyFieldOnline(collection, field, applyFieldChanges(field, operation.changes, collection.name));

@@ -26,7 +26,7 @@ export const tableOid = (quoted: string): string => `to_regclass(${dollarQuoted(
 export const DOLLAR_TAG = '$svc';
 
 /** A dollar-quoted literal: the schema that replaces the placeholder may contain any quote. */
-function dollarQuoted(text: string): string {
+export function dollarQuoted(text: string): string {
   let tag = `${DOLLAR_TAG}$`;
   for (let count = 1; text.includes(tag); count += 1) tag = `${DOLLAR_TAG}${count}$`;
   return `${tag}${text}${tag}`;

@@ -1,5 +1,4 @@
-import type { Statement, StatementLock } from '../../../../core/dialect.ts';
-import { LARGE_ROWS } from '../../../../core/migration/compile-operation.ts';
+import { LARGE_ROWS, type Statement, type StatementLock } from '../../../../core/dialect.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
@@ -18,8 +17,10 @@ const EFFECTS: readonly (readonly [pattern: RegExp, effect: Effect])[] = [
     /^(?:SELECT FROM|CREATE (?:UNIQUE )?INDEX CONCURRENTLY|ALTER TABLE .* VALIDATE CONSTRAINT)/s,
     { blocks: 'nothing', work: 'read' },
   ],
-  [/^UPDATE /, { blocks: 'nothing', work: 'write' }],
-  [/^(?:DROP INDEX CONCURRENTLY|COMMENT ON)/, { blocks: 'nothing', work: 'none' }],
+  [/^UPDATE .* -- in batches$/s, { blocks: 'nothing', work: 'write' }],
+  [/^UPDATE /, REWRITE],
+  [/^(?:DROP INDEX CONCURRENTLY|COMMENT ON|(?:CREATE|DROP) FUNCTION)/, { blocks: 'nothing', work: 'none' }],
+  [/^CREATE TRIGGER/, { blocks: 'writes', work: 'none' }],
   [/^CREATE (?:UNIQUE )?INDEX/, { blocks: 'writes', work: 'read' }],
   [/FOREIGN KEY .*NOT VALID$/s, { blocks: 'writes', work: 'none' }],
   [/FOREIGN KEY/, { blocks: 'writes', work: 'read' }],

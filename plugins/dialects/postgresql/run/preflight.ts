@@ -113,7 +113,7 @@ SELECT f.i, CASE v.relkind WHEN 'm' THEN 'materialized_view' ELSE 'view' END AS 
   FROM found f JOIN pg_rewrite r ON f.classid = 'pg_rewrite'::regclass AND r.oid = f.objid
   JOIN pg_class v ON v.oid = r.ev_class AND v.relkind IN ('v', 'm')
 UNION SELECT f.i, 'trigger', c.relname || '.' || t.tgname, '', format('DROP TRIGGER %I ON %s', t.tgname, c.oid::regclass)
-  FROM found f JOIN pg_trigger t ON f.classid = 'pg_trigger'::regclass AND t.oid = f.objid AND NOT t.tgisinternal
+  FROM found f JOIN pg_trigger t ON f.classid = 'pg_trigger'::regclass AND t.oid = f.objid AND NOT t.tgisinternal AND t.tgname !~ '^~svc_'
   JOIN pg_class c ON c.oid = t.tgrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR t.tgrelid <> f.rel
 UNION SELECT f.i, 'policy', c.relname || '.' || p.polname, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
   FROM found f JOIN pg_policy p ON f.classid = 'pg_policy'::regclass AND p.oid = f.objid
@@ -151,7 +151,7 @@ async function readRoutines(exec: ExecSql, schema: string): Promise<readonly Rou
     `SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END AS kind, p.proname AS name, p.prosrc AS text, p.oid::regprocedure::text AS signature,
   ARRAY(SELECT DISTINCT c.relname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgfoid = p.oid AND NOT t.tgisinternal AND c.relnamespace = p.pronamespace) AS tables
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
-  AND l.lanname NOT IN ('c', 'internal') AND p.prosrc <> '' AND p.prokind IN ('f', 'p')
+  AND l.lanname NOT IN ('c', 'internal') AND p.prosrc <> '' AND p.prokind IN ('f', 'p') AND p.proname !~ '^_svc_'
   AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
 ORDER BY p.proname, p.oid`,
   );

@@ -1,6 +1,6 @@
 import type { PreflightFailure, Statement } from '../../../../core/dialect.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
-import type { MigrationOperation } from '../../../../core/schema/operation.ts';
+import type { MigrationOperation, Operation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
@@ -37,10 +37,15 @@ export async function findViolations(
 }
 
 /** Whether the fields that a new rule is about are those of the table before the run. */
-function hasPresentFields(names: PresentNames, operation: MigrationOperation): boolean {
-  if (operation.type !== 'modifyField' && operation.type !== 'addConstraint') return false;
+function hasPresentFields(names: PresentNames, operation: Operation): boolean {
+  const fields = checkedFields(operation);
+  if (!fields || !('collection' in operation)) return false;
   const table = names.table(operation.collection);
-  if (table?.name !== operation.collection) return false;
-  const fields = operation.type === 'modifyField' ? [operation.field] : operation.constraint.columns;
-  return (fields ?? []).every((field) => table.column(field) === field);
+  return table?.name === operation.collection && fields.every((field) => table.column(field) === field);
+}
+
+function checkedFields(operation: Operation): readonly string[] | undefined {
+  if (operation.type === 'modifyField') return [operation.field];
+  if (operation.type === 'dropField' && operation.mirrors !== undefined) return [operation.field, operation.mirrors];
+  return operation.type === 'addConstraint' ? (operation.constraint.columns ?? []) : undefined;
 }
