@@ -246,6 +246,9 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
   'db migrate': result({
     databases: list(either(object({ ...database, ...ran }), object({ ...database, ...planned }, plannedOptional))),
   }),
+  'db migrate contract': result({
+    databases: list(either(object({ ...database, ...ran }), object({ ...database, ...planned }, plannedOptional))),
+  }),
   'db migrate status': result({
     env: text,
     databases: list(
@@ -256,6 +259,7 @@ const OUTPUTS: Readonly<Record<string, Schema>> = {
           total: count,
           completed: count,
           pending: count,
+          contracts: about(count, 'how many wait for svc db migrate contract'),
           outOfOrder: texts,
           kept: about(list(keptEntry), 'what `--keep` keeps'),
           entries: list(entry),

@@ -76,6 +76,14 @@ const CHANGES: readonly Operation[] = [
     ...orders,
     field: { name: 'token', type: 'uuid', autoGenerate: true, required: true, unique: true },
   },
+  {
+    type: 'addField',
+    ...orders,
+    field: { name: 'label', type: 'string', length: 40, required: true },
+    mirrors: 'code',
+  },
+  { type: 'addField', ...orders, field: { name: 'sum', type: 'integer' }, mirrors: 'total' },
+  { type: 'dropField', ...orders, field: 'sum', mirrors: 'total' },
   { type: 'dropIndex', ...orders, index: 'orders_old' },
   {
     type: 'addConstraint',
@@ -175,6 +183,8 @@ else {
             const [count] = await database.query(
               'SELECT (SELECT count(*) FROM orders WHERE token IS NOT NULL)::int AS orders, (SELECT count(*) FROM visits)::int AS visits',
             );
+            const differing = await database.query('SELECT id FROM orders WHERE label IS DISTINCT FROM code');
+            assert.deepEqual(differing, [], `killed before query ${at}`);
             assert.deepEqual(count, { orders: ROWS + inserted, visits: ROWS + inserted }, `killed before query ${at}`);
           }),
       );

@@ -30,6 +30,24 @@ const drops = migration('20260107_000000_away')
   .dropCollection('doomed', { cascade: true, was: { fields: [key] } })
   .build();
 
+/** A field has two names, then the new one only. */
+const name = { name: 'name', type: 'string', length: 20, required: true, unique: true } as const;
+const people = { collection: 'people' } as const;
+const twoNames: Migration = {
+  tag: '20260110_000000_names',
+  name: 'names',
+  up: [
+    { type: 'createCollection', name: 'people', fields: [key, name] },
+    { type: 'addField', ...people, field: { ...name, name: 'full_name' }, mirrors: 'name' },
+    { type: 'dropField', ...people, field: 'name', mirrors: 'full_name' },
+  ],
+  down: [
+    { type: 'addField', ...people, field: name, mirrors: 'full_name' },
+    { type: 'dropField', ...people, field: 'full_name', mirrors: 'name' },
+    { type: 'dropCollection', ...people },
+  ],
+};
+
 /** The rows of the table `effects` if everything happened once. */
 const EFFECTS = ['after the index', 'atomic', 'before the index', 'raw'];
 
@@ -45,7 +63,7 @@ export function crashMigrations(dialect: string): CrashPart {
   return {
     migrations: [
       ...stepMigrations(dialect),
-      ...(dialect === 'postgresql' ? [enumValues] : [everyStatement(dialect), drops, ...objects(dialect)]),
+      ...(dialect === 'postgresql' ? [enumValues] : [everyStatement(dialect), drops, ...objects(dialect), twoNames]),
     ],
     effects: EFFECTS,
   };
@@ -61,6 +79,7 @@ export function crashParts(dialect: string): readonly CrashPart[] {
     { migrations: [everyStatement(dialect)] },
     { migrations: [beforeDrops, drops] },
     { migrations: [beforeDrops, ...objects(dialect)] },
+    { migrations: [twoNames] },
   ];
 }
 

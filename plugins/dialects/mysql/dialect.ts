@@ -5,6 +5,7 @@ import { compileSql } from '../sql/compile.ts';
 import { normalizeModel } from './catalog/normalize.ts';
 import { createGrammar } from './compile/grammar.ts';
 import { parseString, unescapeString } from './compile/literal.ts';
+import { mirrors } from './compile/mirror.ts';
 import { objectRules } from './compile/objects.ts';
 import { type MysqlStep, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
@@ -87,11 +88,17 @@ export const mysql: Dialect<MysqlStep> = {
 
 export function createDialect(variant: Variant): Dialect<MysqlStep> {
   const { name, title, traits, schemes } = variant;
-  const grammar = createGrammar(traits);
+  const plain = createGrammar(traits);
+  const grammar = { ...plain, ...mirrors(plain, traits) };
   return {
     name,
     types: columnTypes,
-    capabilities: { transactionalDdl: false, names: grammar.names, unsupported: grammar.unsupported },
+    capabilities: {
+      transactionalDdl: false,
+      mirrorsFields: true,
+      names: grammar.names,
+      unsupported: grammar.unsupported,
+    },
     compile(operation, before) {
       const [first, ...rest] = compileSql(grammar, operation, before);
       const violations = findViolations(grammar, traits, operation, before);

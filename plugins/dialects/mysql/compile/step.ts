@@ -12,7 +12,7 @@ export type MysqlStatement = Statement<MysqlStep>;
 export type MysqlSegment = Segment<MysqlStep>;
 
 /** Rendered as SQL right before it is sent. Nothing reads the rendered SQL. */
-export type StatementPlan = CreateTable | DropTable | AlterTable | FillColumn;
+export type StatementPlan = CreateTable | DropTable | AlterTable | FillColumn | CheckRows;
 
 interface CreateTable {
   readonly kind: 'createTable';
@@ -37,7 +37,7 @@ export interface AlterTable {
    * Fails with `data_violates` if a row meets the condition. With `online`, only a table copy needs this check: online,
    * the server rejects such rows itself.
    */
-  readonly rejectRows?: { readonly condition: string; readonly why: string; readonly online?: true };
+  readonly rejectRows?: RejectedRows & { readonly online?: true };
   /** Fails with `data_violates` if a column with this definition rejects a value of the enum. */
   readonly convertEnum?: { readonly column: string; readonly lines: readonly string[] };
   /** Rows that the server itself rejects, checked before the first step of a run. */
@@ -51,6 +51,18 @@ export interface FillColumn {
   readonly column: string;
   /** An SQL expression. */
   readonly value: string;
+}
+
+/** Changes nothing. Fails with `data_violates` if a row meets the condition. */
+interface CheckRows extends RejectedRows {
+  readonly kind: 'checkRows';
+  readonly table: string;
+}
+
+/** A condition for rows, and why there must be none. */
+export interface RejectedRows {
+  readonly condition: string;
+  readonly why: string;
 }
 
 export type AlterClause =

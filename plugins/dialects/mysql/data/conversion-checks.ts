@@ -1,7 +1,7 @@
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import type { AlterTable } from '../compile/step.ts';
+import type { AlterTable, RejectedRows } from '../compile/step.ts';
 import { toSvcError } from '../connection/errors.ts';
 
 const PROBE = quoteIdentifier('_svc_enum_values');
@@ -68,7 +68,7 @@ export async function estimateRows(exec: ExecSql, table: string): Promise<number
 export async function assertNoRows(
   exec: ExecSql,
   table: string,
-  { condition, why }: NonNullable<AlterTable['rejectRows']>,
+  { condition, why }: RejectedRows,
   withClause = '',
 ): Promise<void> {
   const found = await countRows(exec, `${quoteIdentifier(table)} WHERE ${condition}`, withClause);

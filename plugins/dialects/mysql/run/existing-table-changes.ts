@@ -83,7 +83,7 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
       if (MAY_CHANGE_TABLES.test(statement.text)) break;
       continue;
     }
-    if (plan.kind === 'fillColumn') continue;
+    if (plan.kind === 'fillColumn' || plan.kind === 'checkRows') continue;
     const table = names.table(plan.table);
     if (plan.kind !== 'alterTable') {
       if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);

@@ -45,6 +45,7 @@ export function immediateSql(traits: Traits, tableOptions: string, plan: Stateme
     case 'dropTable':
       return dropTableSql(plan.table);
     case 'fillColumn':
+    case 'checkRows':
       return undefined;
     case 'alterTable':
       return immediateAlterSql(traits, plan);
@@ -77,7 +78,8 @@ export async function runDeferred(
   plan: StatementPlan,
   onSent: (sql: string) => void,
 ): Promise<void> {
-  if (plan.kind === 'fillColumn') await runFill(context.exec, context.traits, plan, context.onProgress);
+  if (plan.kind === 'checkRows') await assertNoRows(context.exec, plan.table, plan);
+  else if (plan.kind === 'fillColumn') await runFill(context.exec, context.traits, plan, context.onProgress);
   else if (plan.kind === 'alterTable') await alter(context, plan, onSent);
   else throw new Error(`${plan.kind} needs nothing from the catalog`);
 }

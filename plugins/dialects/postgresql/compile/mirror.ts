@@ -17,7 +17,7 @@ type Statements = readonly Statement<PostgresqlStep>[];
 const ALL_ROWS = "PERFORM set_config('row_security', 'off', true);";
 
 /** The column is empty at first: what its default or its constraints would do is done once it has its values. */
-export function addMirror(before: Collection, field: Field, other: Field): Statements {
+function addMirror(before: Collection, field: Field, other: Field): Statements {
   const { name: table } = before;
   const { empty, after } = emptyColumn(before, field);
   const [from, to] = [other, field].map(({ name }) => quoteIdentifier(name));
@@ -47,7 +47,7 @@ function emptyColumn(before: Collection, field: Field): { readonly empty: Field;
   return { empty, after: { ...before, fields: new Map(before.fields).set(empty.name, empty) } };
 }
 
-export function dropMirror(before: Collection, field: Field, other: Field): Statements {
+function dropMirror(before: Collection, field: Field, other: Field): Statements {
   const [check, ...drops] = dropMirrorOnline(before, field, other);
   return check ? [{ ...check, transactional: true }, ...drops] : drops;
 }

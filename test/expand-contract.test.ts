@@ -1,0 +1,340 @@
+import * as assert from 'node:assert/strict';
+import { CreatedTables } from '../core/migration/affected-collections.ts';
+import { compileOperation } from '../core/migration/compile-operation.ts';
+import { migrate } from '../core/migration/migrate.ts';
+import type { Migration } from '../core/migration/migration.ts';
+import type { Target } from '../core/migration/target.ts';
+import type { Operation } from '../core/schema/operation.ts';
+import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
+import { sqlEngines, type TestEngine } from './kit/engines.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { assertExit, json, LONG, project } from './kit/project.ts';
+import { connectTarget } from './kit/target.ts';
+import { test } from './kit/test.ts';
+
+/*
+ * A field is renamed in two halves. Between them, old programs write one name and new programs the other, and both read what
+ * either has written.
+ */
+
+for (const engine of sqlEngines) {
+  if (engine.missing !== undefined) test.skip(`two names for a field on ${engine.name}`, engine.missing);
+  else {
+    if (engine.name === 'postgresql' || engine.name === 'mysql') testCommands(engine);
+    testTypes(engine);
+    testRefusals(engine);
+  }
+}
+
+const id = { type: 'Integer', primaryKey: true, autoGenerate: true } as const;
+const before = {
+  teams: { id, name: { type: 'String', unique: true } },
+  users: {
+    id,
+    name: { type: 'String', length: 40, required: true, unique: true, default: 'anon' },
+    nick: { type: 'String', length: 40 },
+  },
+} as const;
+const { name, nick } = before.users;
+const after = { ...before, users: { id, full_name: name, nickname: nick } };
+
+/** Each statement on a connection of its own, as another program: a command opens an embedded database alone. */
+async function run(engine: TestEngine, url: string, ...texts: readonly string[]): Promise<readonly object[]> {
+  const { connection } = await connectTarget(engine.dialect, url);
+  try {
+    let rows: readonly object[] = [];
+    for (const text of texts) rows = await connection.query(text);
+    return rows;
+  } finally {
+    await connection.close();
+  }
+}
+
+function testCommands(engine: TestEngine): void {
+  test(
+    `${engine.name}: generate --expand, migrate and contract, and both ways back`,
+    () =>
+      engine.withUrl(async (url) => {
+        const { svc, schema, files, read } = project({ main: url });
+        const sql = (...texts: readonly string[]) => run(engine, url, ...texts);
+        schema(before);
+        assertExit(await svc('db', 'schema', 'generate'));
+        assertExit(await svc('db', 'migrate'));
+        await sql("INSERT INTO users (name, nick) VALUES ('a', 'x')", "INSERT INTO users (name) VALUES ('b')");
+
+        schema(after);
+        const flags = ['--rename', 'users.name:full_name', '--rename', 'users.nick:nickname'];
+        const generated = assertExit(await svc('db', 'schema', 'generate', ...flags, '--expand', '--json'));
+        const [, expand = '', contract = ''] = files();
+        assert.deepEqual(files().length, 3, generated.stdout);
+        assert.match(expand, /_expand_/);
+        const half: Migration = JSON.parse(read(`svc/database/migrations/main/${contract}`));
+        assert.equal(`${half.contracts}.json`, expand);
+        assert.match(assertExit(await svc('db', 'schema', 'generate')).stdout, /Nothing to generate/);
+
+        const ran = assertExit(await svc('db', 'migrate', '--json'));
+        assert.deepEqual(json(ran).databases[0].contracts, [half.tag]);
+        const status = assertExit(await svc('db', 'migrate', 'status', '--check'));
+        assert.match(status.stdout, new RegExp(`\\[c\\] ${half.tag}  waits for svc db migrate contract`));
+        assert.match(assertExit(await svc('db', 'migrate')).stdout, /Nothing to do/);
+        assertExit(await svc('db', 'schema', 'check'));
+
+        await sql(
+          "INSERT INTO users (name) VALUES ('old')",
+          "INSERT INTO users (full_name, nickname) VALUES ('new', 'y')",
+          "INSERT INTO users (nick) VALUES ('z')",
+          "UPDATE users SET name = 'Old' WHERE name = 'old'",
+          "UPDATE users SET full_name = 'New' WHERE name = 'new'",
+          "UPDATE users SET nickname = NULL WHERE nick = 'x'",
+          "UPDATE users SET nick = 'w' WHERE full_name = 'b'",
+        );
+        const written = [
+          ['New', 'y'],
+          ['Old', null],
+          ['a', null],
+          ['anon', 'z'],
+          ['b', 'w'],
+        ].map(([name, nick]) => ({ name, full_name: name, nick, nickname: nick }));
+        const both = 'SELECT name, full_name, nick, nickname FROM users ORDER BY id';
+        const byName = (rows: readonly object[]) =>
+          rows.map((row) => ({ ...row })).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+        assert.deepEqual(byName(await sql(both)), byName(written));
+
+        assert.match(assertExit(await svc('db', 'migrate', 'contract', '--dry-run')).stdout, /DROP COLUMN/);
+        const contracted = assertExit(await svc('db', 'migrate', 'contract', '--json'));
+        assert.deepEqual(
+          json(contracted).databases[0].migrations.map(({ tag }: { tag: string }) => tag),
+          [half.tag],
+        );
+        assert.deepEqual(json(contracted).databases[0].contracts, []);
+        assertExit(await svc('db', 'schema', 'check'));
+        await sql(
+          "UPDATE users SET full_name = 'd' WHERE full_name = 'anon'",
+          "INSERT INTO users (nickname) VALUES ('v')",
+        );
+        await assert.rejects(async () => sql('SELECT name FROM users'));
+
+        assertExit(await svc('db', 'migrate', 'rollback', '--yes'));
+        await sql(
+          "INSERT INTO users (full_name) VALUES ('back')",
+          "UPDATE users SET nick = 'u' WHERE name = 'anon' AND nick = 'v'",
+        );
+        const rows = (await sql(both)) as readonly Record<string, unknown>[];
+        assert.equal(rows.length, 7);
+        for (const row of rows) assert.deepEqual([row.name, row.nick], [row.full_name, row.nickname]);
+        assertExit(await svc('db', 'schema', 'check'));
+        assertExit(await svc('db', 'migrate', 'rollback', '--yes'));
+        assertExit(await svc('db', 'schema', 'check'));
+        assert.equal((await sql('SELECT name, nick FROM users')).length, 7);
+        await sql("INSERT INTO users (name) VALUES ('last')");
+      }),
+    LONG,
+  );
+}
+
+const TYPES = [
+  'bigint',
+  'boolean',
+  'date',
+  'datetime',
+  'decimal',
+  'double',
+  'enum',
+  'float',
+  'integer',
+  'json',
+  'smallint',
+] as const;
+const MORE_TYPES = ['string', 'text', 'time', 'timestamp', 'uuid', 'binary', 'blob', 'array'] as const;
+
+/** Two values of a type, of which a collation or a comparison of numbers may find that they are equal. */
+function valuesOf(engine: TestEngine, type: string): readonly [string, string] {
+  const bytes = (hex: string) =>
+    engine.name === 'postgresql' || engine.name === 'pglite' ? `'\\x${hex}'` : `x'${hex}'`;
+  switch (type) {
+    case 'boolean':
+      return ['TRUE', 'FALSE'];
+    case 'date':
+      return ["'2026-01-02'", "'2026-01-03'"];
+    case 'datetime':
+    case 'timestamp':
+      return ["'2026-01-02 03:04:05.006'", "'2026-01-02 03:04:05.007'"];
+    case 'time':
+      return ["'03:04:05'", "'03:04:06'"];
+    case 'json':
+    case 'array':
+      return type === 'json'
+        ? ['\'{"a":1}\'', '\'{"A":1}\'']
+        : engine.name.startsWith('p')
+          ? ["'{a}'", "'{A}'"]
+          : ['\'["a"]\'', '\'["A"]\''];
+    case 'uuid':
+      return ["'9f1c0d8e-0000-4000-8000-000000000001'", "'9f1c0d8e-0000-4000-8000-000000000002'"];
+    case 'binary':
+    case 'blob':
+      return [bytes('00ff61'), bytes('00ff41')];
+    case 'enum':
+      return ["'a'", "'b'"];
+    case 'string':
+    case 'text':
+      return ["'a'", "'A'"];
+    default:
+      return ['1', '2'];
+  }
+}
+
+function testTypes(engine: TestEngine): void {
+  test(`${engine.name}: a field of any type has two names, each value as it was written`, () =>
+    engine.withDatabase(async (target) => {
+      const types = [...TYPES, ...MORE_TYPES];
+      const fieldOf = (name: string, type: (typeof types)[number]) => ({
+        name,
+        type,
+        ...(type === 'enum' && { enumValues: ['a', 'b'] }),
+        ...(type === 'decimal' && { precision: 10, scale: 2 }),
+        ...(type === 'binary' && { length: 8 }),
+      });
+      const collection = 'things';
+      const setup: Migration = {
+        tag: '20260101_000000_setup',
+        name: 'setup',
+        up: [
+          {
+            type: 'createCollection',
+            name: collection,
+            fields: [
+              { name: 'id', type: 'integer', primaryKey: true },
+              ...types.map((type) => fieldOf(`old_${type}`, type)),
+            ],
+          },
+        ],
+        down: [{ type: 'dropCollection', collection }],
+      };
+      const half = (direction: 'add' | 'drop'): Operation[] =>
+        types.map((type) =>
+          direction === 'add'
+            ? { type: 'addField', collection, field: fieldOf(`new_${type}`, type), mirrors: `old_${type}` }
+            : { type: 'dropField', collection, field: `old_${type}`, mirrors: `new_${type}` },
+        );
+      const migrationOf = (tag: string, up: Operation[]): Migration => ({
+        tag,
+        name: tag,
+        up,
+        down: [],
+        irreversible: 'It is not needed.',
+        allow: ['copy'],
+      });
+      const first = migrationOf('20260102_000000_expand', half('add'));
+      const second = migrationOf('20260103_000000_contract', half('drop'));
+      const list = (prefix: string) => types.map((type) => `${prefix}_${type}`).join(', ');
+      const values = (at: 0 | 1) => types.map((type) => valuesOf(engine, type)[at]).join(', ');
+      const insert = (id: number, prefix: string, at: 0 | 1) =>
+        `INSERT INTO things (id, ${list(prefix)}) VALUES (${id}, ${values(at)})`;
+      const update = (id: number, prefix: string, at: 0 | 1) =>
+        `UPDATE things SET ${types.map((type) => `${prefix}_${type} = ${valuesOf(engine, type)[at]}`).join(', ')} WHERE id = ${id}`;
+
+      await migrate(target, [definedInCode(setup)]);
+      await target.connection.query(insert(1, 'old', 0));
+      await migrate(target, [definedInCode(setup), definedInCode(first)]);
+      for (const text of [insert(2, 'old', 0), insert(3, 'new', 0), insert(4, 'old', 0), insert(5, 'new', 0)])
+        await target.connection.query(text);
+      for (const text of [update(4, 'new', 1), update(5, 'old', 1)]) await target.connection.query(text);
+      const rows = await target.connection.query('SELECT * FROM things ORDER BY id');
+      const valuesIn = (row: Readonly<Record<string, unknown>> | undefined, prefix: string) =>
+        types.map((type) => row?.[`${prefix}_${type}`]);
+      for (const row of rows) assert.deepEqual(valuesIn(row, 'new'), valuesIn(row, 'old'));
+      for (const at of [1, 2]) assert.deepEqual(valuesIn(rows[at], 'new'), valuesIn(rows[0], 'old'));
+      for (const [index, value] of valuesIn(rows[3], 'new').entries())
+        assert.notDeepEqual(value, valuesIn(rows[0], 'old')[index], types[index] ?? '');
+      assert.deepEqual(valuesIn(rows[4], 'new'), valuesIn(rows[3], 'new'));
+      await migrate(target, [setup, first, second].map(definedInCode));
+      const left = await target.connection.query('SELECT * FROM things ORDER BY id');
+      assert.deepEqual(
+        left.map((row) => valuesIn(row, 'new')),
+        rows.map((row) => valuesIn(row, 'old')),
+      );
+    }));
+}
+
+function testRefusals(engine: TestEngine): void {
+  test(`${engine.name}: while a field has two names, nothing breaks its trigger, and no value is lost`, () =>
+    engine.withDatabase(async (target) => {
+      const collection = 'users';
+      const setup: Migration = {
+        tag: '20260101_000000_setup',
+        name: 'setup',
+        up: [
+          {
+            type: 'createCollection',
+            name: collection,
+            fields: [
+              { name: 'id', type: 'integer', primaryKey: true },
+              { name: 'name', type: 'string', length: 20 },
+            ],
+          },
+          { type: 'addField', collection, field: { name: 'full_name', type: 'string', length: 20 }, mirrors: 'name' },
+        ],
+        down: [{ type: 'dropCollection', collection }],
+      };
+      const started = [definedInCode(setup)];
+      await migrate(target, started);
+      const attempt = (...up: Operation[]) =>
+        migrate(
+          target,
+          [...started, definedInCode({ tag: '20260102_000000_next', name: 'next', up, down: [], irreversible: 'No.' })],
+          { allowDestructive: true },
+        );
+      const refused: readonly Operation[] = [
+        { type: 'dropField', collection, field: 'name' },
+        { type: 'renameField', collection, from: 'full_name', to: 'title' },
+        { type: 'modifyField', collection, field: 'name', changes: { length: 40 } },
+        { type: 'modifyField', collection, field: 'name', changes: { default: 'x' } },
+        { type: 'renameCollection', collection, to: 'people' },
+        { type: 'dropCollection', collection },
+        { type: 'addField', collection, field: { name: 'third', type: 'string', length: 20 }, mirrors: 'name' },
+      ];
+      for (const operation of refused)
+        await assert.rejects(attempt(operation), { code: 'field_in_use' }, JSON.stringify(operation));
+      const invalid: readonly Operation[] = [
+        { type: 'dropField', collection, field: 'name', mirrors: 'id' },
+        { type: 'addField', collection, field: { name: 'key', type: 'bigint' }, mirrors: 'id' },
+        { type: 'addField', collection, field: { name: 'key', type: 'integer' }, mirrors: 'id' },
+      ];
+      for (const operation of invalid)
+        await assert.rejects(attempt(operation), { code: 'field_invalid' }, JSON.stringify(operation));
+
+      await target.connection.query("INSERT INTO users (id, name) VALUES (1, 'a')");
+      await withoutTriggers(engine, target, () => target.connection.query("UPDATE users SET name = 'b'"));
+      const drop: Operation = { type: 'dropField', collection, field: 'name', mirrors: 'full_name' };
+      await assert.rejects(attempt(drop), { code: 'data_violates' });
+      assert.equal((await target.connection.query('SELECT name, full_name FROM users'))[0]?.name, 'b');
+      await target.connection.query("UPDATE users SET full_name = 'c', name = 'c'");
+      await attempt(drop);
+      assert.equal((await target.connection.query('SELECT full_name FROM users'))[0]?.full_name, 'c');
+    }));
+}
+
+/** MySQL cannot disable them; those that are dropped do not come back. */
+async function withoutTriggers(
+  engine: TestEngine,
+  { connection }: Target,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  if (engine.dialect.name === 'postgresql') {
+    await connection.query('ALTER TABLE users DISABLE TRIGGER USER');
+    await work();
+    await connection.query('ALTER TABLE users ENABLE TRIGGER USER');
+    return;
+  }
+  const triggers = 'SELECT trigger_name AS t FROM information_schema.triggers WHERE trigger_schema = DATABASE()';
+  for (const { t } of await connection.query(triggers)) await connection.query(`DROP TRIGGER ${t}`);
+  await work();
+}
+
+test('an engine without triggers refuses two names for a field', async () => {
+  const operation = { type: 'addField', collection: 'a', field: { name: 'b', type: 'string' }, mirrors: 'c' } as const;
+  const context = { created: new CreatedTables() };
+  await assert.rejects(compileOperation({ dialect: dynamodb } as never, operation, new Map(), context), {
+    code: 'not_supported',
+  });
+});
