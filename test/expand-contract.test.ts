@@ -52,7 +52,7 @@ async function run(engine: TestEngine, url: string, ...texts: readonly string[])
 
 function testCommands(engine: TestEngine): void {
   test(
-    `${engine.name}: generate --expand, migrate and contract, and both ways back`,
+    `${engine.name}: generate --expand, migrate and contract, and both rollbacks`,
     () =>
       engine.withUrl(async (url) => {
         const { svc, schema, files, read } = project({ main: url });

@@ -81,7 +81,7 @@ function betweenOf(
   for (const [from, to] of renamed ?? []) {
     const field = fieldOf(before, from);
     fields.set(from, field);
-    fields.set(to, besideOld(target.name, fieldOf(target, to), field));
+    fields.set(to, nextToOld(target.name, fieldOf(target, to), field));
   }
   const names = old.get(before.name) ?? new Set();
   const isOld = ({ columns }: Index | Constraint): boolean =>
@@ -98,7 +98,7 @@ function betweenOf(
 }
 
 /** A default would hide whether a value was written, and the old field vouches for `required` if it has it too. */
-const besideOld = (table: string, field: Field, { required }: Field): Field =>
+const nextToOld = (table: string, field: Field, { required }: Field): Field =>
   applyFieldChanges(field, { default: null, ...(!required && { required: false }) }, table);
 
 function merged<T extends object>(
