@@ -2,6 +2,7 @@ import type { Connection, WholeCatalog } from '../../../../core/dialect.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import { Mutex } from '../../shared/mutex.ts';
 import { countRows } from '../../sql/count-rows.ts';
+import { findLocks } from '../../sql/find-locks.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf, withTimeLimit } from '../../sql/session.ts';
 import { introspectTables, readKeptNames, readUnsupportedObjects } from '../catalog/introspect.ts';
@@ -13,8 +14,10 @@ import { createGrammar } from '../compile/grammar.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { type MysqlStep, tableCharset } from '../compile/step.ts';
 import { updateSql } from '../compile/update-sql.ts';
+import { estimateRows } from '../data/conversion-checks.ts';
 import { createRecordBackend, createRecordGrammar, ensureTables } from '../records/record-backend.ts';
 import { adaptSegments, adaptStatements } from '../run/adapt-to-version.ts';
+import { effectOf, isCopied } from '../run/locks.ts';
 import { type AlterContext, immediateSql, runDeferred } from '../run/online-alter.ts';
 import { preflight } from '../run/preflight.ts';
 import { previewSql } from '../run/preview-sql.ts';
@@ -86,7 +89,14 @@ export async function connect(variant: Variant, url: string, settings: Settings)
         const report = await ifLockFree(lockContext, () =>
           session.exclusive((exec) => preflight(alterContext(exec), adapt(statements), operations, true)),
         );
-        return { texts, ...(report ?? { failures: [], copies: [] }) };
+        if (!report) return { texts, failures: [], copies: [] };
+        const locks = await findLocks(
+          (table) => estimateRows(session.exec, table),
+          (statement, index) => effectOf(statement, isCopied(report.copies, index)),
+          adapt(statements),
+          operations,
+        );
+        return { texts, ...report, locks };
       }),
     finalTexts: (statements) => withSvcErrors(() => previewSql(session.exec, traits, adapt(statements))),
     query: rows,

@@ -2,7 +2,7 @@ import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import type { AlterTable, RejectedRows } from '../compile/step.ts';
-import { toSvcError } from '../connection/errors.ts';
+import { errorNumber, toSvcError } from '../connection/errors.ts';
 
 const PROBE = quoteIdentifier('_svc_enum_values');
 
@@ -59,11 +59,18 @@ export async function countRows(exec: ExecSql, from: string, withClause = ''): P
   return Number(row?.counted);
 }
 
-/** From the statistics of the server. */
+/** From the statistics of the server; 0 of a table that does not exist. */
 export async function estimateRows(exec: ExecSql, table: string): Promise<number> {
-  const [row] = await rowsOf(exec, `EXPLAIN SELECT 1 FROM ${quoteIdentifier(table)}`);
-  return Number(row?.rows ?? 0);
+  try {
+    const [row] = await rowsOf(exec, `EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM ${quoteIdentifier(table)}`);
+    return Number(row?.rows ?? 0);
+  } catch (error) {
+    if (errorNumber(error) === NO_SUCH_TABLE) return 0;
+    throw error;
+  }
 }
+
+const NO_SUCH_TABLE = 1146;
 
 export async function assertNoRows(
   exec: ExecSql,

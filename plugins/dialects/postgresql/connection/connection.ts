@@ -5,6 +5,7 @@ import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { convertingErrors } from '../../shared/errors.ts';
 import type { Mutex } from '../../shared/mutex.ts';
 import { countRows } from '../../sql/count-rows.ts';
+import { findLocks } from '../../sql/find-locks.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type Result, rowsOf, type Session, withTimeLimit } from '../../sql/session.ts';
 import { toModel } from '../catalog/introspect.ts';
@@ -22,7 +23,7 @@ import { createRecordBackend, ensureTables, notifyChannel } from '../records/rec
 import type { RunContext } from '../run/context.ts';
 import { findCopies } from '../run/copies.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
-import { findLocks } from '../run/locks.ts';
+import { effectOf } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
 import { RowEstimates } from '../run/row-estimates.ts';
 import { runSegments } from '../run/run.ts';
@@ -108,7 +109,7 @@ export async function createConnection({
         const estimates = new RowEstimates(session.exec, schema);
         return {
           ...(await findProblems(statements, operations, estimates)),
-          locks: await findLocks(estimates, statements, operations),
+          locks: await findLocks((table) => estimates.of(table), effectOf, statements, operations),
           texts: statements.map(({ text }) => text),
         };
       }),

@@ -1,18 +1,11 @@
-import { LARGE_ROWS, type Statement, type StatementLock } from '../../../../core/dialect.ts';
-import { isObjectOperation } from '../../../../core/schema/database-object.ts';
-import type { MigrationOperation } from '../../../../core/schema/operation.ts';
-import { PresentNames } from '../../sql/present-names.ts';
+import type { Statement } from '../../../../core/dialect.ts';
+import { type LockEffect, MOMENT } from '../../sql/find-locks.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
-import type { RowEstimates } from './row-estimates.ts';
 
-type Effect = Pick<StatementLock, 'blocks' | 'work'>;
-
-const MOMENT: Effect = { blocks: 'reads and writes', work: 'none' };
-
-const REWRITE: Effect = { blocks: 'reads and writes', work: 'write' };
+const REWRITE: LockEffect = { blocks: 'reads and writes', work: 'write' };
 
 /** The first that matches. Source: "Explicit Locking" and the notes of the statements in the manual of PostgreSQL. */
-const EFFECTS: readonly (readonly [pattern: RegExp, effect: Effect])[] = [
+const EFFECTS: readonly (readonly [pattern: RegExp, effect: LockEffect])[] = [
   [
     /^(?:SELECT FROM|CREATE (?:UNIQUE )?INDEX CONCURRENTLY|ALTER TABLE .* VALIDATE CONSTRAINT)/s,
     { blocks: 'nothing', work: 'read' },
@@ -30,30 +23,8 @@ const EFFECTS: readonly (readonly [pattern: RegExp, effect: Effect])[] = [
   [/ADD CONSTRAINT|SET NOT NULL/, { blocks: 'reads and writes', work: 'read' }],
 ];
 
-const ROWS_PER_SECOND = { none: Infinity, read: 1_000_000, write: 100_000 };
-
-/** What the statements do to those who use tables with many rows. */
-export async function findLocks(
-  estimates: RowEstimates,
-  statements: readonly Statement<PostgresqlStep>[],
-  operations: readonly MigrationOperation[],
-): Promise<readonly StatementLock[]> {
-  const names = new PresentNames();
-  const locks: StatementLock[] = [];
-  for (const [index, { text, run }] of statements.entries()) {
-    const operation = operations[index];
-    if (!operation || operation.type === 'raw' || isObjectOperation(operation)) continue;
-    const table = 'collection' in operation ? names.table(operation.collection)?.name : undefined;
-    if (operation !== operations[index + 1]) names.follow(operation);
-    if (table === undefined) continue;
-    const rows = await estimates.of(table);
-    if (rows <= LARGE_ROWS) continue;
-    const writesAll = run.kind === 'sql' && (run.copies !== undefined || run.rewrites === true);
-    const effect = writesAll ? REWRITE : effectOf(text);
-    const seconds = Math.ceil(rows / ROWS_PER_SECOND[effect.work]);
-    locks.push({ statement: index, collection: table, ...effect, rows, seconds });
-  }
-  return locks;
+/** What a statement does, by its text. */
+export function effectOf({ text, run }: Statement<PostgresqlStep>): LockEffect {
+  if (run.kind === 'sql' && (run.copies !== undefined || run.rewrites === true)) return REWRITE;
+  return EFFECTS.find(([pattern]) => pattern.test(text))?.[1] ?? MOMENT;
 }
-
-const effectOf = (text: string): Effect => EFFECTS.find(([pattern]) => pattern.test(text))?.[1] ?? MOMENT;
