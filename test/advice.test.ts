@@ -40,6 +40,14 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Then: svc db migrate purge --allow-destructive',
     'Run the command without --keep, after a backup.',
   ],
+  'expand-contract.test.ts': [
+    'Remove "mirrors": the values of the field are then lost.',
+    'First drop the old one: svc db migrate contract',
+    'Rename the field in one migration, without --expand or "mirrors".',
+    'First rename the table, without --expand: --rename <…>:<…>',
+    'Give the field a name that is free, or rename it without --expand.',
+    'svc db schema generate --rename <table>.<old field>:<new field> --expand',
+  ],
   'cli-lint.test.ts': ['--format <…>'],
   'cli-plan-approval.test.ts': [
     'svc approvals show <…>    for those who decide',

@@ -331,10 +331,47 @@ async function withoutTriggers(
   await work();
 }
 
+test('generate --expand says what it cannot split, and what to do', async () => {
+  const { svc, schema, files } = project({ main: 'postgresql://user@127.0.0.1:1/none' });
+  const generate = (...flags: readonly string[]) => svc('db', 'schema', 'generate', ...flags);
+  const refused = async (next: string, ...flags: readonly string[]) => {
+    const { stderr } = assertExit(await generate(...flags), 2);
+    assert.ok(stderr.includes(next), stderr);
+    assert.equal(files().length, 1);
+  };
+  schema(before);
+  assertExit(await generate());
+  schema({ ...before, users: { ...before.users, age: 'Integer' } });
+  await refused('svc db schema generate --rename <table>.<old field>:<new field> --expand', '--expand');
+  schema({ teams: before.teams, people: after.users });
+  const names = ['--rename', 'people.name:full_name', '--rename', 'people.nick:nickname'];
+  const table = ['--rename', 'users:people'];
+  await refused('First rename the table, without --expand: --rename users:people', ...table, ...names, '--expand');
+  schema({ ...before, users: { id, nick: name } });
+  await refused('or rename it without --expand', '--rename', 'users.name:nick', '--expand');
+  schema({ teams: before.teams, people: before.users });
+  assertExit(await generate(...table));
+  schema({ teams: before.teams, people: after.users });
+  assertExit(await generate(...names, '--expand'));
+  assert.equal(files().length, 4);
+});
+
 test('an engine without triggers refuses two names for a field', async () => {
+  const { svc, schema, files } = project({ main: 'dynamodb://eu-west-1/none' });
+  const keyed = (field: string) => ({ users: { id: { type: 'String', primaryKey: true }, [field]: 'String' } });
+  schema(keyed('name'));
+  assertExit(await svc('db', 'schema', 'generate'));
+  schema(keyed('full_name'));
+  const rename = ['db', 'schema', 'generate', '--rename', 'users.name:full_name'];
+  const { stderr } = assertExit(await svc(...rename, '--expand'), 2);
+  assert.match(stderr, /not_supported/);
+  assert.match(stderr, /without --expand or "mirrors"/);
+  assertExit(await svc(...rename));
+  assert.equal(files().length, 2);
+
   const operation = { type: 'addField', collection: 'a', field: { name: 'b', type: 'string' }, mirrors: 'c' } as const;
-  const context = { created: new CreatedTables() };
-  await assert.rejects(compileOperation({ dialect: dynamodb } as never, operation, new Map(), context), {
-    code: 'not_supported',
-  });
+  await assert.rejects(
+    compileOperation({ dialect: dynamodb } as never, operation, new Map(), { created: new CreatedTables() }),
+    { code: 'not_supported' },
+  );
 });
