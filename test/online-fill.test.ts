@@ -2,10 +2,8 @@ import * as assert from 'node:assert/strict';
 import { migrate } from '../core/migration/migrate.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
-import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { INDEX, migration, withRows } from './kit/online-rows.ts';
+import { INDEX, migration, withOwner, withRows } from './kit/online-rows.ts';
 import { unavailable } from './kit/postgresql.ts';
-import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 
 /** What the rows of a table, its triggers and its policies do to a change online. */
@@ -57,25 +55,16 @@ else {
   });
 
   test('PostgreSQL: rows that a policy hides from the owner are not left out in silence', async () => {
-    await withRows(ROWS, async ({ database, after }) => {
-      const owner = `svc_owner_${process.pid}`;
-      await database.query(`CREATE ROLE ${owner} LOGIN; GRANT ALL ON SCHEMA public TO ${owner};
-        GRANT ALL ON ALL TABLES IN SCHEMA public TO ${owner}; ALTER TABLE rows OWNER TO ${owner};
-        ALTER TABLE rows ENABLE ROW LEVEL SECURITY; ALTER TABLE rows FORCE ROW LEVEL SECURITY;
-        CREATE POLICY few ON rows USING (id > 10)`);
-      const url = new URL(database.url);
-      url.username = owner;
-      const target = await connectTarget(postgresql, url.href);
-      try {
+    await withRows(ROWS, async ({ database, after }) =>
+      withOwner(database, async (target) => {
+        await database.query(`ALTER TABLE rows ENABLE ROW LEVEL SECURITY; ALTER TABLE rows FORCE ROW LEVEL SECURITY;
+          CREATE POLICY few ON rows USING (id > 10)`);
         await assert.rejects(migrate(target, after(migration([computed('1 + 2')], true))), {
           code: 'migration_half_done',
           why: /row-level security policy/,
         });
-      } finally {
-        await target.connection.close();
-        await database.query(`REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP OWNED BY ${owner}; DROP ROLE ${owner}`);
-      }
-    });
+      }),
+    );
   });
 
   test('PostgreSQL: a refused change has had no effect, also on a table that was changed by hand', async () => {

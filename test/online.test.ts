@@ -73,7 +73,7 @@ else {
         },
       },
       [
-        'SELECT FROM "rows" AS t WHERE t."n" IS NOT NULL AND NOT EXISTS (SELECT FROM "rows" AS r WHERE r."id" = t."n") LIMIT 1 -- finds no row',
+        'SELECT FROM ONLY "rows" AS t WHERE t."n" IS NOT NULL AND NOT EXISTS (SELECT FROM "rows" AS r WHERE r."id" = t."n") LIMIT 1 -- finds no row',
         'ALTER TABLE "rows" ADD CONSTRAINT "rows_parent" FOREIGN KEY ("n") REFERENCES "rows" ("id") NOT VALID',
         'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_parent"',
       ],

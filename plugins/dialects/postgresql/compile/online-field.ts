@@ -87,7 +87,7 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
     table,
   );
   return [
-    ...(hasNewCheck ? [assertCheck(table, enumCheckName(table, name), check)] : []),
+    ...(hasNewCheck ? [assertCheck(table, { name: enumCheckName(table, name), expression: check })] : []),
     ...(becomesRequired ? [assertNotNull(table, name)] : []),
     ...keys.map((key) => buildKey(table, key)),
     ...modifyField(grammar, before, from, rest, ' NOT VALID'),

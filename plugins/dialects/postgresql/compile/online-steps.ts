@@ -1,5 +1,5 @@
 import type { Statement } from '../../../../core/dialect.ts';
-import type { Constraint, ForeignKey } from '../../../../core/schema/model.ts';
+import type { CheckConstraint, Constraint, ForeignKey } from '../../../../core/schema/model.ts';
 import { derivedName } from '../../../../core/schema/names.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { alter, quoteIdentifier } from './grammar.ts';
@@ -22,11 +22,18 @@ export const validate = (table: string, constraint: string): Statement<Postgresq
   idempotent: true,
 });
 
-/** Fails as `validate` would, before anything has changed. Rows that come later are still checked by `validate`. */
+/**
+ * Fails as `validate` would, before anything has changed. Rows that come later are still checked by `validate`, and so are those that
+ * the user may not read, or that a policy hides: the server reads them all.
+ */
 function assertNoRow(table: string, query: string, violation: Violation): Statement<PostgresqlStep> {
   const facts = Object.entries(violation).map(([name, value]) => `${name} = ${quoteLiteral(value)}`);
   const raise = `RAISE EXCEPTION USING ${[...facts, `TABLE = ${quoteLiteral(table)}`].join(', ')}`;
-  const check = sqlStatement(doBlock(`BEGIN IF EXISTS (${query}) THEN ${raise}; END IF; END`));
+  const check = sqlStatement(
+    doBlock(
+      `BEGIN SET LOCAL row_security = off; IF EXISTS (${query}) THEN ${raise}; END IF; EXCEPTION WHEN insufficient_privilege THEN NULL; END`,
+    ),
+  );
   return {
     ...check,
     run: { ...check.run, onlyChecks: true },
@@ -36,8 +43,10 @@ function assertNoRow(table: string, query: string, violation: Violation): Statem
   };
 }
 
-const rowsWhere = (table: string, condition: string, alias = ''): string =>
-  `SELECT FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}${alias} WHERE ${condition}`;
+/** Those of children too, unless `table` has ONLY before it. */
+const rowsWhere = (table: string, condition: string): string => `SELECT FROM ${table} WHERE ${condition}`;
+
+const tableName = (table: string): string => `${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}`;
 
 /** What the server says of such a row. */
 interface Violation {
@@ -47,12 +56,17 @@ interface Violation {
   readonly COLUMN?: string;
 }
 
-export const assertCheck = (table: string, name: string, expression: string): Statement<PostgresqlStep> =>
-  assertNoRow(table, rowsWhere(table, `NOT (${expression})`), {
+export function assertCheck(
+  table: string,
+  { name, expression, native = '' }: Pick<CheckConstraint, 'name' | 'expression' | 'native'>,
+): Statement<PostgresqlStep> {
+  const only = /\bNO INHERIT\b/i.test(native) ? 'ONLY ' : '';
+  return assertNoRow(table, rowsWhere(`${only}${tableName(table)}`, `NOT (${expression})`), {
     ERRCODE: '23514',
     MESSAGE: `check constraint "${name}" of relation "${table}" is violated by some row`,
     CONSTRAINT: name,
   });
+}
 
 export function assertReference(
   table: string,
@@ -63,8 +77,9 @@ export function assertReference(
     return `r.${quoteIdentifier(target)} = t.${quoteIdentifier(column)}`;
   });
   const present = columns.map((column) => `t.${quoteIdentifier(column)} IS NOT NULL`);
-  const missing = `NOT EXISTS (${rowsWhere(references.table, pairs.join(' AND '), ' AS r')})`;
-  return assertNoRow(table, rowsWhere(table, [...present, missing].join(' AND '), ' AS t'), {
+  const missing = `NOT EXISTS (${rowsWhere(`${tableName(references.table)} AS r`, pairs.join(' AND '))})`;
+  // Children do not inherit a foreign key.
+  return assertNoRow(table, rowsWhere(`ONLY ${tableName(table)} AS t`, [...present, missing].join(' AND ')), {
     ERRCODE: '23503',
     MESSAGE: `insert or update on table "${table}" violates foreign key constraint "${name}"`,
     CONSTRAINT: name,
@@ -72,7 +87,7 @@ export function assertReference(
 }
 
 export const assertNotNull = (table: string, field: string): Statement<PostgresqlStep> =>
-  assertNoRow(table, rowsWhere(table, `${quoteIdentifier(field)} IS NULL`), {
+  assertNoRow(table, rowsWhere(tableName(table), `${quoteIdentifier(field)} IS NULL`), {
     ERRCODE: '23502',
     MESSAGE: `column "${field}" of relation "${table}" contains null values`,
     COLUMN: field,
@@ -105,15 +120,29 @@ export function buildKey(table: string, key: Key): Statement<PostgresqlStep> {
   const quoted = quoteIdentifier(index);
   const list = `(${key.columns.map(quoteIdentifier).join(', ')})`;
   const definition = [list, include, nulls, rest].filter((part) => part !== '').join(' ');
-  const oid = tableOid(quoted).replaceAll(SCHEMA_PLACEHOLDER, SCHEMA_COMMENT);
   return {
     ...sqlStatement(
       `CREATE UNIQUE INDEX CONCURRENTLY ${quoted} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${definition}`,
     ),
     transactional: false,
     repair: { kind: 'dropInvalidIndex', index, table },
-    check: `SELECT 1 FROM pg_index WHERE indexrelid = ${oid} AND indisvalid`,
+    check: isBuilt(table, index, key.columns, include !== ''),
   };
+}
+
+/** A query for the index of a key. Somebody else may have made another one of that name, which must not become the key. */
+function isBuilt(table: string, index: string, columns: readonly string[], hasMore: boolean): string {
+  const oid = (name: string) => tableOid(quoteIdentifier(name)).replaceAll(SCHEMA_PLACEHOLDER, SCHEMA_COMMENT);
+  const found =
+    'ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int[]) WITH ORDINALITY k(num, at) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num WHERE k.at <= i.indnkeyatts ORDER BY k.at)';
+  const conditions = [
+    `i.indexrelid = ${oid(index)}`,
+    `i.indrelid = ${oid(table)}`,
+    'i.indisvalid AND i.indisunique',
+    `${found} = ARRAY[${columns.map(quoteLiteral).join(', ')}]`,
+    `i.indnatts ${hasMore ? '>' : '='} i.indnkeyatts`,
+  ];
+  return `SELECT 1 FROM pg_index i WHERE ${conditions.join(' AND ')}`;
 }
 
 export function attachKey(table: string, key: Key): Statement<PostgresqlStep> {

@@ -57,9 +57,7 @@ function addConstraint(
         ? undefined
         : [assertReference(table, constraint), ...addUnchecked(table, constraint)];
     case 'check':
-      return isUnchecked(constraint)
-        ? undefined
-        : [assertCheck(table, constraint.name, constraint.expression), ...addUnchecked(table, constraint)];
+      return isUnchecked(constraint) ? undefined : [assertCheck(table, constraint), ...addUnchecked(table, constraint)];
     case 'unique':
     case 'primaryKey':
       return [buildKey(table, constraint), attachKey(table, constraint)];

@@ -104,7 +104,7 @@ export async function createConnection({
       texts: statements.map(({ text }) => text),
     }),
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
-    query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, schema)),
+    query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, () => schema)),
     permissionProbes: permissionProbes(schema, name),
     referenceProbe: (references) => referenceProbe(schema, references),
     introspect: async (collections) => (await readTables(collections)).model,
