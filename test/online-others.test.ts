@@ -1,8 +1,9 @@
 import * as assert from 'node:assert/strict';
 import { migrate } from '../core/migration/migrate.ts';
+import { previewMigrate } from '../core/migration/preview.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
 import type { AddConstraint } from '../core/schema/operation.ts';
-import { migration, N, withOwner, withRows } from './kit/online-rows.ts';
+import { INDEX, migration, N, withOwner, withRows } from './kit/online-rows.ts';
 import { unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
 
@@ -10,6 +11,7 @@ import { test } from './kit/test.ts';
 
 const missing = await unavailable();
 const ROWS = 50;
+const LARGE_ROWS = 10_000;
 
 const constraint = (definition: AddConstraint['constraint']): AddConstraint => ({
   type: 'addConstraint',
@@ -91,5 +93,26 @@ else {
         await resolveMigration(target, change.tag, 'retry');
         assert.deepEqual(await database.query(constraintsOf('rows')), [{ name: 'rows_one', definition: 'UNIQUE (n)' }]);
       });
+  });
+
+  test('PostgreSQL: a table is large whatever its owner may read of it', async () => {
+    const hidden = `ALTER TABLE rows ENABLE ROW LEVEL SECURITY; ALTER TABLE rows FORCE ROW LEVEL SECURITY;
+      CREATE POLICY few ON rows USING (id < 10)`;
+    for (const analyze of ['', 'ANALYZE rows;'])
+      await withRows(LARGE_ROWS + 1, async ({ database, after }) =>
+        withOwner(database, async (target, owner) => {
+          for (const forbid of [hidden, `REVOKE SELECT ON rows FROM ${owner}`]) {
+            await database.query(`${analyze} ${forbid}`);
+            const [planned] = await previewMigrate(target, after(migration([INDEX])));
+            assert.deepEqual(
+              planned?.statements.map(({ text }) => text),
+              ['CREATE INDEX CONCURRENTLY "rows_n" ON "rows" ("n")'],
+            );
+          }
+          const drop = migration([{ type: 'dropCollection', collection: 'rows' }]);
+          const [dropping] = await previewMigrate(target, after(drop), { allowDestructive: true });
+          assert.ok((dropping?.statements[0]?.loss?.rows ?? 0) > 10);
+        }),
+      );
   });
 }

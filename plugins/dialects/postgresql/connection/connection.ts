@@ -23,6 +23,7 @@ import { findCopies } from '../run/copies.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
 import { findLocks } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
+import { countTable } from '../run/row-count.ts';
 import { runSegments } from '../run/run.ts';
 import { findViolations } from '../run/violations.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
@@ -121,7 +122,8 @@ export async function createConnection({
       const [row] = await rows('SELECT clock_timestamp() AS now');
       return new Date(row?.now as Date | string);
     },
-    count: (collection, limit) => countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, limit }),
+    count: (collection, limit) =>
+      withSvcErrors(() => countTable(session.exec, `${schema}${quoteIdentifier(collection)}`, limit)),
     countValues: (collection, field, limit) =>
       countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, field: quoteIdentifier(field), limit }),
     watch: (topic, notify) => watch(notifyChannel(schema, topic), notify),

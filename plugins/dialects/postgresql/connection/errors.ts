@@ -32,7 +32,7 @@ export const FIELD_SHARED_ERROR = 'SVC02';
 export const VALUES_ALTERED_ERROR = 'SVC03';
 
 export const LOCK_NOT_AVAILABLE = '55P03';
-const INSUFFICIENT_PRIVILEGE = '42501';
+export const INSUFFICIENT_PRIVILEGE = '42501';
 export const DUPLICATE_TABLE = '42P07';
 const TRANSIENT_CODES: ReadonlySet<string | undefined> = new Set([LOCK_NOT_AVAILABLE, '40P01', '40001']);
 

@@ -1,9 +1,9 @@
 import type { PreflightReport, Statement, TableCopy } from '../../../../core/dialect.ts';
 import { copyRequiredError } from '../../sql/copy-required.ts';
-import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import type { ExecSql } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
-import { quoteLiteral } from '../compile/literal.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
+import { estimateRows } from './row-count.ts';
 
 /** The statements that block a table with many rows while they write or check all of them. `schema` is quoted, with its dot. */
 export async function findCopies(
@@ -34,15 +34,4 @@ export async function findCopies(
     })),
   );
   return { failures: [{ statement: first.statement, error }], copies };
-}
-
-/** By the statistics; of a table that was never analyzed, by counting. 0 for a table that the run renames. */
-export async function estimateRows(exec: ExecSql, table: string): Promise<number> {
-  const [found] = await rowsOf(
-    exec,
-    `SELECT reltuples AS rows FROM pg_class WHERE oid = to_regclass(${quoteLiteral(table)})`,
-  );
-  if (!found || Number(found.rows) > 0) return Number(found?.rows ?? 0);
-  const [counted] = await rowsOf(exec, `SELECT count(*) AS rows FROM ${table}`);
-  return Number(counted?.rows);
 }

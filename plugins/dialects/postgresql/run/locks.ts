@@ -5,7 +5,7 @@ import { PresentNames } from '../../sql/present-names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
-import { estimateRows } from './copies.ts';
+import { estimateRows } from './row-count.ts';
 
 type Effect = Pick<StatementLock, 'blocks' | 'work'>;
 
