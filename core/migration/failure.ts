@@ -35,7 +35,7 @@ export async function handleFailure(
   // A retried statement in a transaction is rolled back together with the record of its start.
   const isStarted = record?.row.status === 'applying' || record?.row.status === 'failed';
   const isResumable = code === 'connection_lost' || (isStarted && (code === 'lock_lost' || code === 'interrupted'));
-  if (isResumable || (isStarted && segment.statements.length === 0)) {
+  if (isResumable || (isStarted && (failure.unrepaired || segment.statements.length === 0))) {
     return migrationError(planned, failure, RESUMES_FROM_JOURNAL, firstStatement);
   }
   if (!isStarted) return migrationError(planned, failure, `None of it took effect; ${progress}.`, firstStatement);
