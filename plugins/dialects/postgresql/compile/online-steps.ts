@@ -1,8 +1,9 @@
 import type { Statement } from '../../../../core/dialect.ts';
 import type { CheckConstraint, Constraint, ForeignKey } from '../../../../core/schema/model.ts';
 import { derivedName } from '../../../../core/schema/names.ts';
+import { constraintDefinition } from '../../sql/compile.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
-import { alter, quoteIdentifier } from './grammar.ts';
+import { alter, grammar, quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
 import { doBlock, tableOid } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
@@ -14,6 +15,12 @@ import type { PostgresqlStep } from './step.ts';
 
 /** The connection puts its schema here, in a `Statement.check`, which the journal stores as a text. */
 export const SCHEMA_COMMENT = '/*svc:schema*/';
+
+export const addUnchecked = (table: string, constraint: Constraint): Statement<PostgresqlStep> =>
+  alter(table, [`ADD ${constraintDefinition(grammar, constraint)} NOT VALID`]);
+
+/** The server does not look at the rows. */
+export const isUnchecked = ({ native = '' }: Constraint): boolean => /\bNOT (?:VALID|ENFORCED)\b/i.test(native);
 
 /** Checks the rows for a constraint that was added NOT VALID. */
 export const validate = (table: string, constraint: string): Statement<PostgresqlStep> => ({

@@ -25,7 +25,6 @@ const EFFECTS: readonly (readonly [pattern: RegExp, effect: Effect])[] = [
   [/FOREIGN KEY .*NOT VALID$/s, { blocks: 'writes', work: 'none' }],
   [/FOREIGN KEY/, { blocks: 'writes', work: 'read' }],
   [/(?:NOT VALID|USING INDEX .*)$/s, MOMENT],
-  [/^ALTER TABLE .* ALTER COLUMN \S+ SET NOT NULL$/s, MOMENT],
   [/ADD COLUMN \S+ .*(?:DEFAULT \(|gen_random_uuid\(\)|AS IDENTITY|serial\b|STORED\b)/s, REWRITE],
   [/ADD CONSTRAINT|SET NOT NULL/, { blocks: 'reads and writes', work: 'read' }],
 ];
@@ -54,11 +53,16 @@ export async function findLocks(
     counted.set(table, rows);
     if (rows <= MANY_ROWS) continue;
     const writesAll = run.kind === 'sql' && (run.copies !== undefined || run.rewrites === true);
-    const effect = writesAll ? REWRITE : effectOf(text);
+    const isKnown = / SET NOT NULL$/.test(text) && / VALIDATE CONSTRAINT /.test(statements[index - 1]?.text ?? '');
+    const effect = writesAll ? REWRITE : isKnown ? MOMENT : effectOf(text);
     const seconds = Math.ceil(rows / ROWS_PER_SECOND[effect.work]);
     locks.push({ statement: index, collection: table, ...effect, rows, seconds });
   }
   return locks;
 }
 
-const effectOf = (text: string): Effect => EFFECTS.find(([pattern]) => pattern.test(text))?.[1] ?? MOMENT;
+/** Names and values may look like words of the language. */
+function effectOf(text: string): Effect {
+  const words = text.replace(/"(?:[^"]|"")*"/g, '"name"').replace(/'(?:[^']|'')*'/g, "'value'");
+  return EFFECTS.find(([pattern]) => pattern.test(words))?.[1] ?? MOMENT;
+}
