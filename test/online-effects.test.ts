@@ -74,7 +74,7 @@ else {
       assert.equal(added('VIRTUAL', false), undefined);
       assert.deepEqual(added('VIRTUAL', true), [
         ['ADD COLUMN', false],
-        ['ADD CONSTRAINT', false],
+        ['DROP CONSTRAINT', false],
         ['VALIDATE CONSTRAINT', false],
         ['ALTER COLUMN', false],
         ['DROP CONSTRAINT', false],

@@ -115,4 +115,34 @@ else {
         }),
       );
   });
+
+  test('PostgreSQL: rights that an owner lacks are found before the first statement', async () => {
+    const token = { name: 'token', type: 'uuid', autoGenerate: true } as const;
+    const change = [{ type: 'addField', collection: 'rows', field: token }, INDEX] as const;
+    await withRows(ROWS, async ({ database, after }) =>
+      withOwner(database, async (target, owner) => {
+        const lacking = [
+          [`UPDATE ON rows FROM ${owner}`, /read or change/],
+          [`SELECT ON rows FROM ${owner}`, /read or change/],
+          [`CREATE ON SCHEMA public FROM ${owner}, public`, /CREATE on the schema/],
+        ] as const;
+        for (const [right, why] of lacking) {
+          await database.query(`REVOKE ${right}`);
+          const refused = { code: 'permission_denied', why, state: 'Nothing was changed.' };
+          await assert.rejects(migrate(target, after(migration(change, true))), refused);
+          await database.query(`GRANT ${right.replace('FROM', 'TO')}`);
+        }
+        await migrate(target, after(migration(change, true)));
+      }),
+    );
+  });
+
+  test('PostgreSQL: what a change online that was given up has left is no obstacle to the next one', async () => {
+    await withRows(ROWS, async ({ database, sent }) => {
+      await database.query('ALTER TABLE rows ADD CONSTRAINT rows_n_svc_required_check CHECK (n IS NOT NULL) NOT VALID');
+      const required = { type: 'modifyField', collection: 'rows', field: 'n', changes: { required: true } } as const;
+      await sent(migration([required], true));
+      assert.deepEqual(await database.query(constraintsOf('rows')), []);
+    });
+  });
 }

@@ -105,7 +105,11 @@ export function requireOnline(table: string, field: string): readonly Statement<
   const column = quoteIdentifier(field);
   const check = derivedName(table, [field, 'svc_required'], 'check');
   return [
-    alter(table, [`ADD CONSTRAINT ${quoteIdentifier(check)} CHECK (${column} IS NOT NULL) NOT VALID`]),
+    // One of a run that was given up may be left.
+    alter(table, [
+      `DROP CONSTRAINT IF EXISTS ${quoteIdentifier(check)}`,
+      `ADD CONSTRAINT ${quoteIdentifier(check)} CHECK (${column} IS NOT NULL) NOT VALID`,
+    ]),
     validate(table, check),
     alter(table, [`ALTER COLUMN ${column} SET NOT NULL`]),
     alter(table, [`DROP CONSTRAINT ${quoteIdentifier(check)}`]),
