@@ -190,6 +190,8 @@ export interface RunOutcome {
     readonly rolledBack?: boolean;
     /** Another session blocked the statement, and nothing took effect: a retry may succeed. */
     readonly transient?: boolean;
+    /** Its `repair` failed too: the next run has to do it, and then the statement. */
+    readonly unrepaired?: boolean;
   };
 }
 

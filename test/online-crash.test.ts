@@ -19,7 +19,7 @@ const missing = await unavailable();
 const EVERY = 6;
 const ROWS = 300;
 /** The connection finds its tables there, and the search_path of others. */
-const IN_SCHEMA = { schema: 'app "1"', createSchema: true } as const;
+const IN_SCHEMA = { schema: 'app $$ "1"', createSchema: true } as const;
 
 const ID = { name: 'id', type: 'bigint', primaryKey: true, autoGenerate: true } as const;
 const SETUP = {
@@ -109,7 +109,7 @@ async function withFilledTables(work: (database: PostgresqlTestDatabase) => Prom
     const target = await connectTarget(postgresql, database.url, IN_SCHEMA);
     await migrate(target, [definedInCode(SETUP)]);
     await target.connection.close();
-    await database.alter('SET search_path TO "app ""1"""');
+    await database.alter('SET search_path TO "app $$ ""1"""');
     await database.query(`INSERT INTO people SELECT FROM generate_series(1, ${ROWS});
       INSERT INTO orders (buyer, code, status, total) SELECT n, 'c' || n, 'open', n FROM generate_series(1, ${ROWS}) n;
       INSERT INTO visits SELECT generate_series(1, ${ROWS})`);

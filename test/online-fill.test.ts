@@ -1,9 +1,12 @@
 import * as assert from 'node:assert/strict';
+import pg from 'pg';
 import { migrate } from '../core/migration/migrate.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
 import { postgresql } from '../plugins/dialects/postgresql/dialect.ts';
-import { INDEX, migration, withRows } from './kit/online-rows.ts';
+import { runFill } from '../plugins/dialects/postgresql/run/fill.ts';
+import type { ExecSql } from '../plugins/dialects/sql/session.ts';
+import { INDEX, migration, withOwner, withRows } from './kit/online-rows.ts';
 import { unavailable } from './kit/postgresql.ts';
 import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
@@ -57,25 +60,17 @@ else {
   });
 
   test('PostgreSQL: rows that a policy hides from the owner are not left out in silence', async () => {
-    await withRows(ROWS, async ({ database, after }) => {
-      const owner = `svc_owner_${process.pid}`;
-      await database.query(`CREATE ROLE ${owner} LOGIN; GRANT ALL ON SCHEMA public TO ${owner};
-        GRANT ALL ON ALL TABLES IN SCHEMA public TO ${owner}; ALTER TABLE rows OWNER TO ${owner};
-        ALTER TABLE rows ENABLE ROW LEVEL SECURITY; ALTER TABLE rows FORCE ROW LEVEL SECURITY;
-        CREATE POLICY few ON rows USING (id > 10)`);
-      const url = new URL(database.url);
-      url.username = owner;
-      const target = await connectTarget(postgresql, url.href);
-      try {
+    await withRows(ROWS, async ({ database, after }) =>
+      withOwner(database, async (target) => {
+        await database.query(`ALTER TABLE rows ENABLE ROW LEVEL SECURITY; ALTER TABLE rows FORCE ROW LEVEL SECURITY;
+          CREATE POLICY few ON rows USING (id > 10)`);
         await assert.rejects(migrate(target, after(migration([computed('1 + 2')], true))), {
-          code: 'migration_half_done',
+          code: 'permission_denied',
           why: /row-level security policy/,
+          state: 'Nothing was changed.',
         });
-      } finally {
-        await target.connection.close();
-        await database.query(`REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP OWNED BY ${owner}; DROP ROLE ${owner}`);
-      }
-    });
+      }),
+    );
   });
 
   test('PostgreSQL: a refused change has had no effect, also on a table that was changed by hand', async () => {
@@ -87,6 +82,51 @@ else {
         state: 'Nothing was changed.',
       });
       await sent(migration([INDEX], true));
+    });
+  });
+
+  test('PostgreSQL: no batch of a fill is larger than it may be, also where the table grows and in its children', async () => {
+    await withRows(5_000, async ({ database }) => {
+      await database.query(`ALTER TABLE rows ADD COLUMN copy integer; CREATE TABLE children () INHERITS (rows);
+        INSERT INTO children (id, n) SELECT n, n FROM generate_series(1, 40000) n`);
+      const client = new pg.Client(database.url);
+      await client.connect();
+      const updates: string[] = [];
+      const exec: ExecSql = async (text) => {
+        if (text.startsWith('UPDATE')) updates.push(text);
+        const results = [await client.query(text)].flat();
+        return results.map(({ rows, rowCount }) => ({ rows, count: rowCount ?? 0 }));
+      };
+      const settings = { lockTimeoutMs: 500, lockRetries: 0, statementTimeoutMs: 0, onProgress: undefined };
+      const fill = { kind: 'fill', table: 'rows', column: 'copy', value: '3', isNullable: false } as const;
+      try {
+        await runFill({ exec, schema: 'public.', settings, shouldStop: () => false }, fill);
+      } finally {
+        await client.end();
+      }
+      assert.deepEqual(await database.query(COUNT), [{ filled: 45_000, rows: 45_000 }]);
+      const pages = updates.map((text) =>
+        /ctid >= '\((\d+),0\)' AND ctid < '\((\d+),0\)'$/.exec(text)?.slice(1).map(Number),
+      );
+      for (const [from = Number.NaN, to = Number.NaN] of pages.map((found) => found ?? []))
+        assert.ok(to - from <= 16_384, updates.join('\n'));
+      assert.ok(updates.length > 4, 'each table has more than one batch');
+    });
+  });
+
+  test('PostgreSQL: a batch that statementTimeoutMs cancels is tried again with fewer rows', async () => {
+    await withRows(1, async ({ database, after }) => {
+      await database.query(`ALTER TABLE rows SET (fillfactor = 10);
+        INSERT INTO rows (n) SELECT generate_series(2, 400);
+        CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN NEW; END $$;
+        CREATE TRIGGER slow BEFORE UPDATE ON rows FOR EACH ROW EXECUTE FUNCTION slow()`);
+      const limited = await connectTarget(postgresql, database.url, { statementTimeoutMs: 400 });
+      try {
+        await migrate(limited, after(migration([computed('1 + 2')], true)));
+      } finally {
+        await limited.connection.close();
+      }
+      assert.deepEqual(await database.query(COUNT), [{ filled: 400, rows: 400 }]);
     });
   });
 }

@@ -73,7 +73,7 @@ else {
         },
       },
       [
-        'SELECT FROM "rows" AS t WHERE t."n" IS NOT NULL AND NOT EXISTS (SELECT FROM "rows" AS r WHERE r."id" = t."n") LIMIT 1 -- finds no row',
+        'SELECT FROM ONLY "rows" AS t WHERE t."n" IS NOT NULL AND NOT EXISTS (SELECT FROM "rows" AS r WHERE r."id" = t."n") LIMIT 1 -- finds no row',
         'ALTER TABLE "rows" ADD CONSTRAINT "rows_parent" FOREIGN KEY ("n") REFERENCES "rows" ("id") NOT VALID',
         'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_parent"',
       ],
@@ -100,7 +100,7 @@ else {
       { type: 'modifyField', ...field, changes: { required: true } },
       [
         'SELECT FROM "rows" WHERE "n" IS NULL LIMIT 1 -- finds no row',
-        'ALTER TABLE "rows" ADD CONSTRAINT "rows_n_svc_required_check" CHECK ("n" IS NOT NULL) NOT VALID',
+        'ALTER TABLE "rows" DROP CONSTRAINT IF EXISTS "rows_n_svc_required_check", ADD CONSTRAINT "rows_n_svc_required_check" CHECK ("n" IS NOT NULL) NOT VALID',
         'ALTER TABLE "rows" VALIDATE CONSTRAINT "rows_n_svc_required_check"',
         'ALTER TABLE "rows" ALTER COLUMN "n" SET NOT NULL',
         'ALTER TABLE "rows" DROP CONSTRAINT "rows_n_svc_required_check"',

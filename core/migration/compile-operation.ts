@@ -25,7 +25,8 @@ export async function compileOperation(
   if (online === false || !('collection' in operation) || created.affectsOnlyCreated(operation)) return statements;
   const onlineStatements = dialect.compileOnline?.(operation, model);
   if (!onlineStatements) return statements;
-  return online || (await isLarge(target, created.presentName(operation.collection))) ? onlineStatements : statements;
+  const { collection } = operation;
+  return online || (await isLarge(target, created.presentName(collection), collection)) ? onlineStatements : statements;
 }
 
 /** Throws `not_supported` for a mirror on an engine that has none. */
@@ -39,12 +40,13 @@ export function assertMirrors(
   throw mirrorsUnsupported(name);
 }
 
-async function isLarge({ connection }: Target, table: string): Promise<boolean> {
+/** `renamed` is its name after the renames of the run, of which a run that failed may have done some. */
+async function isLarge(target: Target, table: string, renamed: string): Promise<boolean> {
   try {
-    return (await connection.count(table, LARGE_ROWS + 1)) > LARGE_ROWS;
+    return (await target.connection.count(table, LARGE_ROWS + 1)) > LARGE_ROWS;
   } catch (error) {
+    if (!isSvcError(error) || error.code !== 'collection_unknown') throw error;
     // Raw SQL of the same run may create it.
-    if (isSvcError(error) && error.code === 'collection_unknown') return false;
-    throw error;
+    return renamed === table ? false : isLarge(target, renamed, renamed);
   }
 }

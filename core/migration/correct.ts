@@ -23,9 +23,7 @@ export async function correctMigration(
   if (journal?.direction !== 'up') throw editedError(row, file, 'The rollback runs the recorded steps.');
   if (journal.ran) throw editedError(row, file, 'It keeps what it drops: the recorded steps run.');
   const { migration } = file;
-  const model = await modelForPlanning(run.target, run.history, migration.up);
-  const planned = await planMigration(run.target, migration, 'up', row.origin, model);
-  assertRanUnchanged(row, journal, planned, file);
+  const planned = await planCorrected(run, row, journal, file);
   assertNothingMoreDestroyed(row, journal, planned);
   const update = {
     tag: row.tag,
@@ -51,24 +49,48 @@ export async function correctMigration(
   return corrected;
 }
 
+/**
+ * Whether a table is large may have changed since the steps ran: the rest is compiled as they were. Throws `migration_edited`
+ * if they are no longer the same.
+ */
+async function planCorrected(
+  run: MigrationRun,
+  row: HistoryRow,
+  journal: Journal,
+  file: DefinedMigration,
+): Promise<PlannedMigration> {
+  const { migration, checksum: knownChecksum } = file;
+  let first: SvcError | undefined;
+  for (const online of migration.online === undefined ? [undefined, true, false] : [migration.online]) {
+    const compiled = online === undefined ? migration : { ...migration, online };
+    const model = await modelForPlanning(run.target, run.history, migration.up);
+    const planned = await planMigration(run.target, compiled, 'up', row.origin, model, { knownChecksum });
+    const edited = stepThatChanged(row, journal, planned, file);
+    if (!edited) return { ...planned, migration };
+    first ??= edited;
+  }
+  throw first;
+}
+
 /** The journal is JSON, which drops undefined properties. */
 const asJson = (value: object): unknown => JSON.parse(JSON.stringify(value));
 
-function assertRanUnchanged(
+function stepThatChanged(
   row: HistoryRow,
   journal: Journal,
   planned: PlannedMigration,
   file: DefinedMigration,
-): void {
+): SvcError | undefined {
   let ran = 0;
   for (const [index, step] of journal.steps.entries()) {
-    if (ran >= row.step) return;
+    if (ran >= row.step) return undefined;
     ran += step.statements.length;
     const corrected = planned.steps[index];
     if (corrected && isDeepStrictEqual(asJson(corrected.statements), asJson(step.statements))) continue;
     const text = step.statements[0]?.text ?? '';
-    throw editedError(row, file, `It changes a step that ran: ${text}`);
+    return editedError(row, file, `It changes a step that ran: ${text}`);
   }
+  return undefined;
 }
 
 function assertNothingMoreDestroyed(row: HistoryRow, journal: Journal, planned: PlannedMigration): void {

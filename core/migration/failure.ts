@@ -35,7 +35,7 @@ export async function handleFailure(
   // A retried statement in a transaction is rolled back together with the record of its start.
   const isStarted = record?.row.status === 'applying' || record?.row.status === 'failed';
   const isResumable = code === 'connection_lost' || (isStarted && (code === 'lock_lost' || code === 'interrupted'));
-  if (isResumable || (isStarted && segment.statements.length === 0)) {
+  if (isResumable || (isStarted && (failure.unrepaired || segment.statements.length === 0))) {
     return migrationError(planned, failure, RESUMES_FROM_JOURNAL, firstStatement);
   }
   if (!isStarted) return migrationError(planned, failure, `None of it took effect; ${progress}.`, firstStatement);
@@ -140,7 +140,8 @@ export function migrationError(
     details: { tag: planned.tag, ...(index !== undefined && { step: index + 1, steps, statement: text }) },
   };
   if (isSvcError(error)) {
-    return error.with({ ...facts, next: error.next.length === 0 ? retrySteps(planned) : nextFor(planned, error) });
+    const next = error.code === 'interrupted' ? continueSteps(planned) : retrySteps(planned);
+    return error.with({ ...facts, next: error.next.length === 0 ? next : nextFor(planned, error) });
   }
   return new SvcError('migration_failed', `The migration "${planned.tag}" failed.`, {
     why: error instanceof Error ? error.message : String(error),
@@ -155,6 +156,13 @@ function retrySteps({ tag, direction }: PlannedMigration): readonly string[] {
   if (direction === 'up') return [`Correct "${tag}" or remove the cause, then run the command again.`];
   return ['Remove the cause, then run the command again.', rollBackByHand(tag)];
 }
+
+/** After a person interrupted the run in the middle of a migration. */
+export const continueSteps = ({ tag, direction }: PlannedMigration): readonly string[] => [
+  direction === 'down'
+    ? `svc db migrate resolve ${tag} --retry    continues with the next step of the rollback`
+    : 'svc db migrate    continues with the next step',
+];
 
 const rollBackByHand = (tag: string): string =>
   `Or roll back by hand, then: svc db migrate resolve ${tag} --rolled-back`;

@@ -2,7 +2,7 @@ import type { RunOutcome } from '../dialect.ts';
 import { describeError, SvcError } from '../errors.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import { assertLocksFit } from './assert-locks-fit.ts';
-import { handleFailure, migrationError, RESUMES_FROM_JOURNAL } from './failure.ts';
+import { continueSteps, handleFailure, migrationError, RESUMES_FROM_JOURNAL } from './failure.ts';
 import type { HistoryRecord } from './history.ts';
 import {
   type Batch,
@@ -251,11 +251,7 @@ class MigrationRunner {
     if (current && step > 0) {
       throw new SvcError('interrupted', 'The run was interrupted.', {
         state: `${statementsBeforeStep(current, step)} of ${current.statements.length} steps of "${current.tag}" are committed and journaled; the lock is released.`,
-        next: [
-          isDown
-            ? `svc db migrate resolve ${current.tag} --retry    continues with the next step of the rollback`
-            : 'svc db migrate    continues with the next step',
-        ],
+        next: continueSteps(current),
       });
     }
     throw new SvcError('interrupted', 'The run was interrupted.', {

@@ -3,6 +3,7 @@ import { isSvcError } from '../errors.ts';
 import { applyAll } from '../schema/apply.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
+import type { CreateIndex, DropIndex } from '../schema/operation.ts';
 import { affectedCollections } from './affected-collections.ts';
 import { drift, withoutUnknownReferences } from './drift.ts';
 import { modelFromMigrations } from './history.ts';
@@ -30,7 +31,25 @@ export async function stepOutcome(
   const found = withoutUnknownReferences(await connection.introspect(names), new Map([...after, ...before]));
   if (await matches(connection, found, after, names)) return 'done';
   if (await matches(connection, found, before, names)) return 'not done';
+  if (operation.type !== 'createIndex' && operation.type !== 'dropIndex') return 'unknown';
+  // Whatever else of the table was changed by hand, the index is there or not.
+  const index = withIndexOf(found, operation, found);
+  if (await matches(connection, index, withIndexOf(found, operation, after), names)) return 'done';
+  if (await matches(connection, index, withIndexOf(found, operation, before), names)) return 'not done';
   return 'unknown';
+}
+
+/** `found`, where the table has only the index of the operation, as it is in `model`, if it is there. */
+function withIndexOf(
+  found: SchemaModel,
+  { collection: name, index }: CreateIndex | DropIndex,
+  model: SchemaModel,
+): SchemaModel {
+  const collection = found.get(name);
+  const definition = model.get(name)?.indexes.get(index);
+  if (!collection) return found;
+  const indexes = new Map(definition ? [[index, definition]] : []);
+  return new Map([...found, [name, { ...collection, indexes }]]);
 }
 
 /** The models before and after `count` operations of a migration; undefined if they cannot be applied to its model. */

@@ -56,3 +56,24 @@ export async function withRows(rows: number, work: (fixture: Fixture) => Promise
     await database.drop();
   }
 }
+
+let owners = 0;
+/** A target whose user owns `rows`, and may use every other table. `database.query` still is the user of the tests. */
+export async function withOwner(
+  database: PostgresqlTestDatabase,
+  work: (target: Target, owner: string) => Promise<void>,
+): Promise<void> {
+  owners += 1;
+  const owner = `svc_owner_${process.pid}_${owners}`;
+  await database.query(`CREATE ROLE ${owner} LOGIN; GRANT ALL ON SCHEMA public TO ${owner};
+    GRANT ALL ON ALL TABLES IN SCHEMA public TO ${owner}; ALTER TABLE rows OWNER TO ${owner}`);
+  const url = new URL(database.url);
+  url.username = owner;
+  const target = await connectTarget(postgresql, url.href);
+  try {
+    await work(target, owner);
+  } finally {
+    await target.connection.close();
+    await database.query(`REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP OWNED BY ${owner}; DROP ROLE ${owner}`);
+  }
+}

@@ -7,14 +7,11 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { grammar, modifyColumn, quoteIdentifier } from './grammar.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
-import { assertNoRow, fill, rowsWhere } from './online-steps.ts';
-import { doBlock, dollarQuoted, withGuard } from './plpgsql-guards.ts';
+import { assertNoRow, fill, rowsWhere, tableName } from './online-steps.ts';
+import { dollarQuoted, withGuard } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
 
 type Statements = readonly Statement<PostgresqlStep>[];
-
-/** Rows that a policy hides would be left out in silence. */
-const ALL_ROWS = "PERFORM set_config('row_security', 'off', true);";
 
 /** The column is empty at first: what its default or its constraints would do is done once it has its values. */
 function addMirror(before: Collection, field: Field, other: Field): Statements {
@@ -25,7 +22,8 @@ function addMirror(before: Collection, field: Field, other: Field): Statements {
   return [
     ...grammar.addField(before, empty),
     ...createTrigger(table, field, other),
-    withGuard(doBlock(`BEGIN ${ALL_ROWS} END`), sqlStatement(update)),
+    // Rows that a policy hides would be left out in silence.
+    withGuard('SET LOCAL row_security = off', sqlStatement(update)),
     ...modifyColumn(after, empty, field),
   ];
 }
@@ -62,7 +60,9 @@ export function dropMirrorOnline(before: Collection, field: Field, other: Field)
     COLUMN: field.name,
   };
   return [
-    assertNoRow(table, rowsWhere(table, `${one}::text IS DISTINCT FROM ${two}::text`), violation, ALL_ROWS),
+    assertNoRow(table, rowsWhere(tableName(table), `${one}::text IS DISTINCT FROM ${two}::text`), violation, {
+      isAll: true,
+    }),
     sqlStatement(`DROP TRIGGER ${trigger} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}`),
     sqlStatement(`DROP FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`),
     { ...grammar.dropField(before, field), destructive: false },

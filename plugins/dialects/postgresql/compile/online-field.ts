@@ -1,17 +1,28 @@
 import type { Statement } from '../../../../core/dialect.ts';
+import { containsWord } from '../../../../core/match-text.ts';
 import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
-import type { Collection, Field } from '../../../../core/schema/model.ts';
+import type { CheckConstraint, Collection, Field } from '../../../../core/schema/model.ts';
 import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
 import { primaryKeyAfter } from '../../sql/compile.ts';
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
 import { alter, columnComment, grammar, modifyColumn, quoteIdentifier } from './grammar.ts';
 import { defaultOf, isIdentity } from './modify-field.ts';
-import { assertCheck, assertNotNull, attachKey, buildKey, fill, requireOnline, validate } from './online-steps.ts';
+import {
+  addUnchecked,
+  assertCheck,
+  assertNotNull,
+  attachKey,
+  buildKey,
+  fill,
+  isUnchecked,
+  requireOnline,
+  validate,
+} from './online-steps.ts';
 import type { PostgresqlStep } from './step.ts';
 import { keepsStoredValues } from './type-change.ts';
-import { isSerial, nativeSource, storedType } from './types.ts';
+import { isSerial, isVirtual, nativeSource, storedType } from './types.ts';
 
 type Statements = readonly Statement<PostgresqlStep>[];
 
@@ -19,6 +30,10 @@ type Statements = readonly Statement<PostgresqlStep>[];
 export function addFieldOnline(before: Collection, field: Field): Statements | undefined {
   const { name: table } = before;
   const { name } = field;
+  if (isVirtual(field)) {
+    const { required, ...optional } = field;
+    return required ? [...grammar.addField(before, optional), ...requireOnline(table, name)] : undefined;
+  }
   // The server computes their values when it adds them.
   if (field.primaryKey || isIdentity(field) || isSerial(field) || nativeSource(field) !== '')
     return copying(table, grammar.addField(before, field));
@@ -62,8 +77,10 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
   const { name: table } = before;
   const { name } = from;
   const [was, is] = [storedType(from, table), storedType(to, table)];
-  if ((was !== is && !keepsStoredValues(was, is)) || (from.primaryKey && !to.primaryKey && hasOtherKeyFields(before)))
-    return copying(table, modifyColumn(before, from, to));
+  const changes = () => modifyColumn(before, from, to);
+  const retyped = was !== is;
+  if (retyped && (!keepsStoredValues(was, is) || hasComputedIndex(before, name))) return copying(table, changes());
+  if (from.primaryKey && !to.primaryKey && hasOtherKeyFields(before)) return copying(table, changes());
   if (!isIdentity(from) && isIdentity(to) && !from.required) {
     const required = { ...from, required: true } as const;
     return [assertNotNull(table, name), ...requireOnline(table, name), ...modifyColumn(before, required, to)];
@@ -75,7 +92,9 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
     ...(to.unique && !from.unique ? [uniqueKey(table, name)] : []),
     ...(to.primaryKey && !from.primaryKey ? [primaryKeyWith(before, to)] : []),
   ];
-  if (!hasNewCheck && !becomesRequired && keys.length === 0) return undefined;
+  // With the type of a field, the server checks all rows again.
+  const checks = retyped ? validChecks(before, name) : [];
+  if (!hasNewCheck && !becomesRequired && keys.length === 0 && checks.length === 0) return undefined;
   // The rest of the change, which does not look at the rows.
   const rest = applyFieldChanges(
     to,
@@ -86,15 +105,27 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
     table,
   );
   return [
-    ...(hasNewCheck ? [assertCheck(table, enumCheckName(table, name), check)] : []),
+    ...(hasNewCheck ? [assertCheck(table, { name: enumCheckName(table, name), expression: check })] : []),
     ...(becomesRequired ? [assertNotNull(table, name)] : []),
     ...keys.map((key) => buildKey(table, key)),
+    ...checks.map((one) => alter(table, [`DROP CONSTRAINT ${quoteIdentifier(one.name)}`])),
     ...modifyColumn(before, from, rest, ' NOT VALID'),
+    ...checks.map((one) => addUnchecked(table, one)),
     ...(hasNewCheck ? [validate(table, enumCheckName(table, name))] : []),
+    ...checks.map((one) => validate(table, one.name)),
     ...(becomesRequired ? requireOnline(table, name) : []),
     ...keys.map((key) => attachKey(table, key)),
   ];
 }
+
+const validChecks = ({ constraints }: Collection, field: string): readonly CheckConstraint[] =>
+  [...constraints.values()].filter(
+    (one): one is CheckConstraint => one.type === 'check' && one.columns.includes(field) && !isUnchecked(one),
+  );
+
+/** The server builds such an index again when the type of the field changes, under the lock. */
+const hasComputedIndex = ({ indexes }: Collection, field: string): boolean =>
+  [...indexes.values()].some(({ native = '' }) => containsWord(native, field) && /\bWHERE\b|\([^()]*\(/i.test(native));
 
 const hasOtherKeyFields = (collection: Collection): boolean => primaryKeyFields(collection).length > 1;
 

@@ -1,8 +1,9 @@
 import type { Statement } from '../../../../core/dialect.ts';
-import type { Constraint, ForeignKey } from '../../../../core/schema/model.ts';
+import type { CheckConstraint, Constraint, ForeignKey } from '../../../../core/schema/model.ts';
 import { derivedName } from '../../../../core/schema/names.ts';
+import { constraintDefinition } from '../../sql/compile.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
-import { alter, quoteIdentifier } from './grammar.ts';
+import { alter, grammar, quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
 import { doBlock, tableOid } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
@@ -15,6 +16,12 @@ import type { PostgresqlStep } from './step.ts';
 /** The connection puts its schema here, in a `Statement.check`, which the journal stores as a text. */
 export const SCHEMA_COMMENT = '/*svc:schema*/';
 
+export const addUnchecked = (table: string, constraint: Constraint): Statement<PostgresqlStep> =>
+  alter(table, [`ADD ${constraintDefinition(grammar, constraint)} NOT VALID`]);
+
+/** The server does not look at the rows. */
+export const isUnchecked = ({ native = '' }: Constraint): boolean => /\bNOT (?:VALID|ENFORCED)\b/i.test(native);
+
 /** Checks the rows for a constraint that was added NOT VALID. */
 export const validate = (table: string, constraint: string): Statement<PostgresqlStep> => ({
   ...alter(table, [`VALIDATE CONSTRAINT ${quoteIdentifier(constraint)}`]),
@@ -23,13 +30,21 @@ export const validate = (table: string, constraint: string): Statement<Postgresq
 });
 
 /**
- * Fails as `validate` would, before anything has changed. Rows that come later are still checked by `validate`. `first` runs before
- * the query.
+ * Fails as `validate` would, before anything has changed. Rows that come later are still checked by `validate`, and so are those that
+ * the user may not read, or that a policy hides: the server reads them all. Where it does not, `isAll` refuses to leave any out.
  */
-export function assertNoRow(table: string, query: string, violation: Violation, first = ''): Statement<PostgresqlStep> {
+export function assertNoRow(
+  table: string,
+  query: string,
+  violation: Violation,
+  { isAll = false } = {},
+): Statement<PostgresqlStep> {
   const facts = Object.entries(violation).map(([name, value]) => `${name} = ${quoteLiteral(value)}`);
   const raise = `RAISE EXCEPTION USING ${[...facts, `TABLE = ${quoteLiteral(table)}`].join(', ')}`;
-  const check = sqlStatement(doBlock(`BEGIN ${first} IF EXISTS (${query}) THEN ${raise}; END IF; END`));
+  const hidden = isAll ? '' : ' EXCEPTION WHEN insufficient_privilege THEN NULL;';
+  const check = sqlStatement(
+    doBlock(`BEGIN SET LOCAL row_security = off; IF EXISTS (${query}) THEN ${raise}; END IF;${hidden} END`),
+  );
   return {
     ...check,
     run: { ...check.run, onlyChecks: true },
@@ -39,8 +54,10 @@ export function assertNoRow(table: string, query: string, violation: Violation, 
   };
 }
 
-export const rowsWhere = (table: string, condition: string, alias = ''): string =>
-  `SELECT FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}${alias} WHERE ${condition}`;
+/** Those of children too, unless `table` has ONLY before it. */
+export const rowsWhere = (table: string, condition: string): string => `SELECT FROM ${table} WHERE ${condition}`;
+
+export const tableName = (table: string): string => `${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}`;
 
 /** What the server says of such a row. */
 interface Violation {
@@ -50,12 +67,17 @@ interface Violation {
   readonly COLUMN?: string;
 }
 
-export const assertCheck = (table: string, name: string, expression: string): Statement<PostgresqlStep> =>
-  assertNoRow(table, rowsWhere(table, `NOT (${expression})`), {
+export function assertCheck(
+  table: string,
+  { name, expression, native = '' }: Pick<CheckConstraint, 'name' | 'expression' | 'native'>,
+): Statement<PostgresqlStep> {
+  const only = /\bNO INHERIT\b/i.test(native) ? 'ONLY ' : '';
+  return assertNoRow(table, rowsWhere(`${only}${tableName(table)}`, `NOT (${expression})`), {
     ERRCODE: '23514',
     MESSAGE: `check constraint "${name}" of relation "${table}" is violated by some row`,
     CONSTRAINT: name,
   });
+}
 
 export function assertReference(
   table: string,
@@ -66,8 +88,9 @@ export function assertReference(
     return `r.${quoteIdentifier(target)} = t.${quoteIdentifier(column)}`;
   });
   const present = columns.map((column) => `t.${quoteIdentifier(column)} IS NOT NULL`);
-  const missing = `NOT EXISTS (${rowsWhere(references.table, pairs.join(' AND '), ' AS r')})`;
-  return assertNoRow(table, rowsWhere(table, [...present, missing].join(' AND '), ' AS t'), {
+  const missing = `NOT EXISTS (${rowsWhere(`${tableName(references.table)} AS r`, pairs.join(' AND '))})`;
+  // Children do not inherit a foreign key.
+  return assertNoRow(table, rowsWhere(`ONLY ${tableName(table)} AS t`, [...present, missing].join(' AND ')), {
     ERRCODE: '23503',
     MESSAGE: `insert or update on table "${table}" violates foreign key constraint "${name}"`,
     CONSTRAINT: name,
@@ -75,7 +98,7 @@ export function assertReference(
 }
 
 export const assertNotNull = (table: string, field: string): Statement<PostgresqlStep> =>
-  assertNoRow(table, rowsWhere(table, `${quoteIdentifier(field)} IS NULL`), {
+  assertNoRow(table, rowsWhere(tableName(table), `${quoteIdentifier(field)} IS NULL`), {
     ERRCODE: '23502',
     MESSAGE: `column "${field}" of relation "${table}" contains null values`,
     COLUMN: field,
@@ -86,7 +109,11 @@ export function requireOnline(table: string, field: string): readonly Statement<
   const column = quoteIdentifier(field);
   const check = derivedName(table, [field, 'svc_required'], 'check');
   return [
-    alter(table, [`ADD CONSTRAINT ${quoteIdentifier(check)} CHECK (${column} IS NOT NULL) NOT VALID`]),
+    // One of a run that was given up may be left.
+    alter(table, [
+      `DROP CONSTRAINT IF EXISTS ${quoteIdentifier(check)}`,
+      `ADD CONSTRAINT ${quoteIdentifier(check)} CHECK (${column} IS NOT NULL) NOT VALID`,
+    ]),
     validate(table, check),
     alter(table, [`ALTER COLUMN ${column} SET NOT NULL`]),
     alter(table, [`DROP CONSTRAINT ${quoteIdentifier(check)}`]),
@@ -108,15 +135,29 @@ export function buildKey(table: string, key: Key): Statement<PostgresqlStep> {
   const quoted = quoteIdentifier(index);
   const list = `(${key.columns.map(quoteIdentifier).join(', ')})`;
   const definition = [list, include, nulls, rest].filter((part) => part !== '').join(' ');
-  const oid = tableOid(quoted).replaceAll(SCHEMA_PLACEHOLDER, SCHEMA_COMMENT);
   return {
     ...sqlStatement(
       `CREATE UNIQUE INDEX CONCURRENTLY ${quoted} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${definition}`,
     ),
     transactional: false,
     repair: { kind: 'dropInvalidIndex', index, table },
-    check: `SELECT 1 FROM pg_index WHERE indexrelid = ${oid} AND indisvalid`,
+    check: isBuilt(table, index, key.columns, include !== ''),
   };
+}
+
+/** A query for the index of a key. Somebody else may have made another one of that name, which must not become the key. */
+function isBuilt(table: string, index: string, columns: readonly string[], hasMore: boolean): string {
+  const oid = (name: string) => tableOid(quoteIdentifier(name)).replaceAll(SCHEMA_PLACEHOLDER, SCHEMA_COMMENT);
+  const found =
+    'ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int[]) WITH ORDINALITY k(num, at) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num WHERE k.at <= i.indnkeyatts ORDER BY k.at)';
+  const conditions = [
+    `i.indexrelid = ${oid(index)}`,
+    `i.indrelid = ${oid(table)}`,
+    'i.indisvalid AND i.indisunique',
+    `${found} = ARRAY[${columns.map(quoteLiteral).join(', ')}]`,
+    `i.indnatts ${hasMore ? '>' : '='} i.indnkeyatts`,
+  ];
+  return `SELECT 1 FROM pg_index i WHERE ${conditions.join(' AND ')}`;
 }
 
 export function attachKey(table: string, key: Key): Statement<PostgresqlStep> {

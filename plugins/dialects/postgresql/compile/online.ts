@@ -2,14 +2,23 @@ import type { Statement } from '../../../../core/dialect.ts';
 import { defineConstraint, defineField } from '../../../../core/schema/define.ts';
 import { applyFieldChanges } from '../../../../core/schema/define-field.ts';
 import { collectionOf, fieldOf } from '../../../../core/schema/find-or-throw.ts';
-import type { Collection, Constraint, SchemaModel } from '../../../../core/schema/model.ts';
+import type { Collection, SchemaModel } from '../../../../core/schema/model.ts';
 import type { AddConstraint, CreateIndex, Operation } from '../../../../core/schema/operation.ts';
-import { compileSql, constraintDefinition } from '../../sql/compile.ts';
-import { alter, grammar } from './grammar.ts';
+import { compileSql } from '../../sql/compile.ts';
+import { grammar } from './grammar.ts';
 import { addMirrorOnline, dropMirrorOnline } from './mirror.ts';
 import { isPartitioned } from './native-options.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
-import { assertCheck, assertReference, attachKey, buildKey, dropIndexOnline, validate } from './online-steps.ts';
+import {
+  addUnchecked,
+  assertCheck,
+  assertReference,
+  attachKey,
+  buildKey,
+  dropIndexOnline,
+  isUnchecked,
+  validate,
+} from './online-steps.ts';
 import type { PostgresqlStep } from './step.ts';
 
 /** `Dialect.compileOnline`: no statement reads or writes all rows under a lock that blocks others. */
@@ -60,19 +69,11 @@ function addConstraint(
   if (isUnchecked(constraint)) return undefined;
   switch (constraint.type) {
     case 'foreignKey':
-      return [assertReference(table, constraint), ...addUnchecked(table, constraint)];
+      return [assertReference(table, constraint), addUnchecked(table, constraint), validate(table, constraint.name)];
     case 'check':
-      return [assertCheck(table, constraint.name, constraint.expression), ...addUnchecked(table, constraint)];
+      return [assertCheck(table, constraint), addUnchecked(table, constraint), validate(table, constraint.name)];
     case 'unique':
     case 'primaryKey':
       return [buildKey(table, constraint), attachKey(table, constraint)];
   }
 }
-
-const addUnchecked = (table: string, constraint: Constraint): readonly Statement<PostgresqlStep>[] => [
-  alter(table, [`ADD ${constraintDefinition(grammar, constraint)} NOT VALID`]),
-  validate(table, constraint.name),
-];
-
-/** The server does not look at the rows. */
-const isUnchecked = ({ native = '' }: Constraint): boolean => /\bNOT (?:VALID|ENFORCED)\b/i.test(native);

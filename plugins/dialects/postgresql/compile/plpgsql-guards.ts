@@ -7,8 +7,8 @@ import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/nam
 import { SCHEMA_PLACEHOLDER, type SqlText } from '../../sql/statement.ts';
 import { FIELD_SHARED_ERROR, NATIVE_ENUM_ERROR } from '../connection/errors.ts';
 
-/** A DO statement with a body in PL/pgSQL. */
-export const doBlock = (body: string): string => `DO ${dollarQuoted(body)}`;
+/** A DO statement with a body in PL/pgSQL. A column may have the name of a variable, such as `found`, which every block has. */
+export const doBlock = (body: string): string => `DO ${dollarQuoted(`#variable_conflict use_column\n${body}`)}`;
 
 /** The statement, preceded by a block that raises an error to prevent it. */
 export const withGuard = (guard: string, guarded: Statement<SqlText>): Statement<SqlText> => ({

@@ -76,6 +76,8 @@ export const isSerial = ({ native = '' }: Pick<Field, 'native'>): boolean => SER
 /** Where the values come from, in the language of the server: an identity or an expression. Empty for any other field. */
 export const nativeSource = (field: Field): string => (field.native === undefined ? '' : parseNative(field, '').source);
 
+export const isVirtual = (field: Field): boolean => / VIRTUAL$/i.test(nativeSource(field));
+
 const NAME = String.raw`(?:"(?:[^"]|"")+"|[a-z_\u0080-\uffff][\w$\u0080-\uffff]*)`;
 const INTERVAL_FIELD = '(?:year|month|day|hour|minute|second)';
 const TYPE =

@@ -25,6 +25,7 @@ import { findCopies } from '../run/copies.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
 import { effectOf } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
+import { countTable } from '../run/row-count.ts';
 import { RowEstimates } from '../run/row-estimates.ts';
 import { runSegments } from '../run/run.ts';
 import { findViolations } from '../run/violations.ts';
@@ -109,12 +110,17 @@ export async function createConnection({
         const estimates = new RowEstimates(session.exec, schema);
         return {
           ...(await findProblems(statements, operations, estimates)),
-          locks: await findLocks((table) => estimates.of(table), effectOf, statements, operations),
+          locks: await findLocks(
+            (table) => estimates.of(table),
+            (statement, at) => effectOf(statement, statements[at - 1]),
+            statements,
+            operations,
+          ),
           texts: statements.map(({ text }) => text),
         };
       }),
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
-    query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, schema)),
+    query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, () => schema)),
     permissionProbes: permissionProbes(schema, name),
     referenceProbe: (references) => referenceProbe(schema, references),
     introspect: async (collections) => (await readTables(collections)).model,
@@ -131,7 +137,8 @@ export async function createConnection({
       const [row] = await rows('SELECT clock_timestamp() AS now');
       return new Date(row?.now as Date | string);
     },
-    count: (collection, limit) => countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, limit }),
+    count: (collection, limit) =>
+      withSvcErrors(() => countTable(session.exec, `${schema}${quoteIdentifier(collection)}`, limit)),
     countValues: (collection, field, limit) =>
       countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, field: quoteIdentifier(field), limit }),
     watch: (topic, notify) => watch(notifyChannel(schema, topic), notify),

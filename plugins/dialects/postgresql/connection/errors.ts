@@ -32,8 +32,10 @@ export const FIELD_SHARED_ERROR = 'SVC02';
 export const VALUES_ALTERED_ERROR = 'SVC03';
 
 export const LOCK_NOT_AVAILABLE = '55P03';
-const INSUFFICIENT_PRIVILEGE = '42501';
+export const INSUFFICIENT_PRIVILEGE = '42501';
 export const DUPLICATE_TABLE = '42P07';
+/** By a timeout, or by a person. */
+export const QUERY_CANCELED = '57014';
 const TRANSIENT_CODES: ReadonlySet<string | undefined> = new Set([LOCK_NOT_AVAILABLE, '40P01', '40001']);
 
 /** A lock timeout, a deadlock or a serialization failure: nothing was changed, and the same text may succeed later. */
@@ -154,7 +156,7 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
   [LOCK_NOT_AVAILABLE]: LOCKED,
   '40P01': LOCKED,
   '40001': LOCKED,
-  '57014': {
+  [QUERY_CANCELED]: {
     code: 'statement_canceled',
     message: 'The server canceled a statement.',
     next: ['Raise statementTimeoutMs in the options of the database, or run it again when the server is less busy.'],

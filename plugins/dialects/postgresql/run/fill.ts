@@ -6,7 +6,7 @@ import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import type { Fill } from '../compile/step.ts';
-import { isTransient } from '../connection/errors.ts';
+import { codeOf, isTransient, QUERY_CANCELED } from '../connection/errors.ts';
 import type { Settings } from '../connection/settings.ts';
 
 /** How long a batch keeps the rows that it writes locked. */
@@ -23,18 +23,20 @@ const LAG_CHECK_MS = 1_000;
 const MOST_LAG_WAITS = 60;
 /** While somebody writes nulls, passes find rows. */
 const MOST_PASSES = 10;
+/** One may have missed a row that moved. */
+const MOST_FRUITLESS_PASSES = 2;
 
 interface FillContext {
   readonly exec: ExecSql;
   /** Quoted, with its dot. */
   readonly schema: string;
-  readonly settings: Pick<Settings, 'lockTimeoutMs' | 'lockRetries' | 'onProgress'>;
+  readonly settings: Pick<Settings, 'lockTimeoutMs' | 'lockRetries' | 'statementTimeoutMs' | 'onProgress'>;
   shouldStop(): boolean;
 }
 
 /**
  * Sets a column where it is null, page by page, each batch in a transaction of its own. A row that is written by others moves, maybe
- * to a page that was passed: passes are repeated until one finds nothing.
+ * to a page that was passed: passes are repeated until none is left.
  */
 export async function runFill(context: FillContext, fill: Fill): Promise<void> {
   const { exec, schema, settings } = context;
@@ -44,76 +46,90 @@ export async function runFill(context: FillContext, fill: Fill): Promise<void> {
   // Rows that a policy hides would be left out in silence.
   await exec(`SET lock_timeout = ${settings.lockTimeoutMs}; SET row_security = off`);
   try {
-    const size = await tableSize(exec, table);
+    const parts = await tablesWithin(exec, table);
+    const total = parts.reduce((sum, { rows }) => sum + rows, 0);
     const pace = new Pace(context);
     let done = 0;
-    for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-      const found = await runPass(
-        size,
-        pace,
-        `UPDATE ${table} SET ${column} = ${fill.value} WHERE ${missing}`,
-        (rows) => {
+    let fruitless = 0;
+    for (let pass = 0; pass < MOST_PASSES && fruitless < MOST_FRUITLESS_PASSES; pass += 1) {
+      const before = done;
+      for (const part of parts) {
+        const update = `UPDATE ONLY ${part.name} SET ${column} = ${fill.value} WHERE ${missing}`;
+        await runPass(context, part, pace, update, (rows) => {
           done += rows;
-          settings.onProgress?.({ collection: fill.table, done, total: Math.max(size.rows, done) } satisfies Progress);
-        },
-      );
-      if (found === 0) break;
+          settings.onProgress?.({ collection: fill.table, done, total: Math.max(total, done) } satisfies Progress);
+        });
+      }
+      const left = await rowsOf(exec, `SELECT 1 FROM ${table} WHERE ${missing} LIMIT 1`);
+      if (left.length === 0) return;
+      fruitless = done === before ? fruitless + 1 : 0;
     }
-    const left = await rowsOf(exec, `SELECT 1 FROM ${table} WHERE ${missing} LIMIT 1`);
-    if (left.length > 0) throw notFilled(fill);
+    throw notFilled(fill);
   } finally {
     await exec('SET row_security TO DEFAULT');
   }
 }
 
-/** One pass over the pages. Returns the number of rows written. */
+/** One pass over the pages, also those that are added meanwhile: each row that is written may go to a new one. */
 async function runPass(
-  { pages, hasRanges }: TableSize,
+  { exec, settings: { statementTimeoutMs } }: FillContext,
+  { oid, hasRanges }: Part,
   pace: Pace,
   update: string,
   onRows: (rows: number) => void,
-): Promise<number> {
+): Promise<void> {
+  const batchMs = statementTimeoutMs > 0 ? Math.min(BATCH_MS, statementTimeoutMs / 2) : BATCH_MS;
+  let pages = await pageCount(exec, oid);
   const smallest = hasRanges ? 1 : Math.ceil(pages / BATCHES_WITHOUT_RANGES);
   let size = Math.max(smallest, FIRST_PAGES);
-  let found = 0;
   for (let from = 0; from < pages; ) {
-    const to = from + size >= pages ? '' : ` AND ctid < '(${from + size},0)'`;
+    const to = hasRanges || from + size < pages ? ` AND ctid < '(${from + size},0)'` : '';
     const startedAt = performance.now();
-    const rows = await pace.run(`${update} AND ctid >= '(${from},0)'${to}`);
+    const rows = await pace.run(`${update} AND ctid >= '(${from},0)'${to}`, size > smallest);
     const tookMs = performance.now() - startedAt;
     if (rows === undefined) {
       size = Math.max(smallest, Math.floor(size / 2));
       continue;
     }
-    found += rows;
     from += size;
-    size = Math.max(smallest, Math.min(MOST_PAGES, size * 2, Math.ceil((size * BATCH_MS) / Math.max(1, tookMs))));
+    size = Math.max(smallest, Math.min(MOST_PAGES, size * 2, Math.ceil((size * batchMs) / Math.max(1, tookMs))));
+    if (hasRanges && from >= pages) pages = await pageCount(exec, oid);
     if (rows === 0) continue;
     onRows(rows);
     await pace.rest(tookMs);
   }
-  return found;
 }
 
-interface TableSize {
-  readonly pages: number;
+/** A table, or one of its children. */
+interface Part {
+  /** Quoted, with its schema. */
+  readonly name: string;
+  readonly oid: number;
   /** An estimate. */
   readonly rows: number;
   /** The server reads the pages of a batch alone. */
   readonly hasRanges: boolean;
 }
 
-async function tableSize(exec: ExecSql, table: string): Promise<TableSize> {
-  const [row] = await rowsOf(
+async function tablesWithin(exec: ExecSql, table: string): Promise<readonly Part[]> {
+  const found = await rowsOf(
     exec,
-    `SELECT pg_relation_size(oid) / current_setting('block_size')::int AS pages, reltuples AS rows, current_setting('server_version_num')::int AS version FROM pg_class WHERE oid = ${quoteLiteral(table)}::regclass`,
+    `WITH RECURSIVE part(oid) AS (SELECT ${quoteLiteral(table)}::regclass::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN part ON part.oid = i.inhparent)
+SELECT format('%I.%I', n.nspname, c.relname) AS name, c.oid, c.reltuples AS rows, current_setting('server_version_num')::int AS version
+FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY c.oid`,
   );
-  return {
-    // At least one, for rows that are written from now on.
-    pages: Number(row?.pages) + 1,
-    rows: Math.max(0, Number(row?.rows)),
-    hasRanges: Number(row?.version) >= RANGE_SCANS_SINCE,
-  };
+  return found.map(({ name, oid, rows, version }) => ({
+    name: String(name),
+    oid: Number(oid),
+    rows: Math.max(0, Number(rows)),
+    hasRanges: Number(version) >= RANGE_SCANS_SINCE,
+  }));
+}
+
+async function pageCount(exec: ExecSql, oid: number): Promise<number> {
+  const size = `SELECT pg_relation_size(${oid}) / current_setting('block_size')::int AS pages`;
+  const [row] = await rowsOf(exec, size);
+  return Number(row?.pages);
 }
 
 /** Leaves time to others, and waits for replicas. */
@@ -126,16 +142,20 @@ class Pace {
     this.#context = context;
   }
 
-  /** The number of rows written; undefined if others had locked one of them, and nothing was. */
-  async run(text: string): Promise<number | undefined> {
+  /** The number of rows written; undefined if nothing was, because others had locked one of them, or it took too long. */
+  async run(text: string, mayBeSmaller: boolean): Promise<number | undefined> {
     if (this.#context.shouldStop()) throw interrupted();
+    const { lockRetries, statementTimeoutMs } = this.#context.settings;
+    const startedAt = performance.now();
     try {
       const [result] = await this.#context.exec(text);
       this.#blocked = 0;
       return result?.count ?? 0;
     } catch (error) {
+      const hasTimedOut = statementTimeoutMs > 0 && performance.now() - startedAt >= statementTimeoutMs;
+      if (mayBeSmaller && hasTimedOut && codeOf(error) === QUERY_CANCELED) return undefined;
       this.#blocked += 1;
-      if (!isTransient(error) || this.#blocked > this.#context.settings.lockRetries) throw error;
+      if (!isTransient(error) || this.#blocked > lockRetries) throw error;
       await sleep(Math.min(2_000, 50 * 2 ** this.#blocked));
       return undefined;
     }

@@ -18,13 +18,18 @@ const EFFECTS: readonly (readonly [pattern: RegExp, effect: LockEffect])[] = [
   [/FOREIGN KEY .*NOT VALID$/s, { blocks: 'writes', work: 'none' }],
   [/FOREIGN KEY/, { blocks: 'writes', work: 'read' }],
   [/(?:NOT VALID|USING INDEX .*)$/s, MOMENT],
-  [/^ALTER TABLE .* ALTER COLUMN \S+ SET NOT NULL$/s, MOMENT],
   [/ADD COLUMN \S+ .*(?:DEFAULT \(|gen_random_uuid\(\)|AS IDENTITY|serial\b|STORED\b)/s, REWRITE],
   [/ADD CONSTRAINT|SET NOT NULL/, { blocks: 'reads and writes', work: 'read' }],
 ];
 
-/** What a statement does, by its text. */
-export function effectOf({ text, run }: Statement<PostgresqlStep>): LockEffect {
+/** What a statement does, by its text, where names and values may look like words of the language. */
+export function effectOf(
+  { text, run }: Statement<PostgresqlStep>,
+  previous: Statement<PostgresqlStep> | undefined,
+): LockEffect {
   if (run.kind === 'sql' && (run.copies !== undefined || run.rewrites === true)) return REWRITE;
-  return EFFECTS.find(([pattern]) => pattern.test(text))?.[1] ?? MOMENT;
+  // The server knows it from the constraint.
+  if (/ SET NOT NULL$/.test(text) && / VALIDATE CONSTRAINT /.test(previous?.text ?? '')) return MOMENT;
+  const words = text.replace(/"(?:[^"]|"")*"/g, '"name"').replace(/'(?:[^']|'')*'/g, "'value'");
+  return EFFECTS.find(([pattern]) => pattern.test(words))?.[1] ?? MOMENT;
 }

@@ -25,6 +25,7 @@ export async function runOutsideTransaction(
   const [statement, ...more] = segment.statements;
   if (!statement || more.length > 0 || segment.writes.length > 0)
     throw new Error('a step outside a transaction is one statement');
+  let repaired: boolean | undefined;
   try {
     await exec('SET lock_timeout = 0');
     try {
@@ -33,7 +34,7 @@ export async function runOutsideTransaction(
       await runStep(context, exec, statement.run, observer);
     } catch (error) {
       // An existing index of that name is not part of this run: another session may be building it.
-      if (codeOf(error) !== DUPLICATE_TABLE) await runRepair(context, exec, statement);
+      if (codeOf(error) !== DUPLICATE_TABLE) repaired = await runRepair(context, exec, statement);
       throw error;
     } finally {
       await exec(isRaw(statement) ? context.restoreSettings : `SET lock_timeout = ${context.settings.lockTimeoutMs}`);
@@ -41,13 +42,14 @@ export async function runOutsideTransaction(
     if (isRaw(statement) && !(await holdsLock(context, exec))) throw lockReleasedError();
     return { written: [[]] };
   } catch (error) {
-    const mayContinue = statement.idempotent && isTransient(error);
+    const mayContinue = (statement.idempotent || repaired) && isTransient(error);
     const rolledBack = isRejectedBeforeExecution(error) || isAtomic(statement);
     const failure = {
       statement: 0,
       error: statementError(statement, error),
       ...(mayContinue && { transient: true }),
       ...(rolledBack && { rolledBack }),
+      ...(repaired === false && { unrepaired: true }),
     };
     return { written: [], failure };
   }
@@ -75,7 +77,15 @@ async function runStep(
   }
 }
 
-async function runRepair(context: RunContext, exec: ExecSql, { repair }: Statement<PostgresqlStep>): Promise<void> {
-  // The original error is reported, not that of the repair, which runs again before the next attempt.
-  if (repair !== undefined) await runStep(context, exec, repair).catch(() => undefined);
+/** Whether it succeeded; undefined if there is none. The original error is reported, not that of the repair. */
+async function runRepair(
+  context: RunContext,
+  exec: ExecSql,
+  { repair }: Statement<PostgresqlStep>,
+): Promise<boolean | undefined> {
+  if (repair === undefined) return undefined;
+  return runStep(context, exec, repair).then(
+    () => true,
+    () => false,
+  );
 }

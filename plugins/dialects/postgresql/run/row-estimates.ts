@@ -1,6 +1,6 @@
-import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import type { ExecSql } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/grammar.ts';
-import { quoteLiteral } from '../compile/literal.ts';
+import { estimateRows } from './row-count.ts';
 
 /** The rows of tables as they are before a run, each read once. */
 export class RowEstimates {
@@ -14,20 +14,10 @@ export class RowEstimates {
     this.#schema = schema;
   }
 
-  /** By the statistics; of a table that was never analyzed, by counting. 0 for a table that the run renames. */
   async of(table: string): Promise<number> {
-    const known = this.#known.get(table) ?? (await this.#read(`${this.#schema}${quoteIdentifier(table)}`));
+    const known =
+      this.#known.get(table) ?? (await estimateRows(this.#exec, `${this.#schema}${quoteIdentifier(table)}`));
     this.#known.set(table, known);
     return known;
-  }
-
-  async #read(table: string): Promise<number> {
-    const [found] = await rowsOf(
-      this.#exec,
-      `SELECT reltuples AS rows FROM pg_class WHERE oid = to_regclass(${quoteLiteral(table)})`,
-    );
-    if (!found || Number(found.rows) > 0) return Number(found?.rows ?? 0);
-    const [counted] = await rowsOf(this.#exec, `SELECT count(*) AS rows FROM ${table}`);
-    return Number(counted?.rows);
   }
 }
