@@ -138,8 +138,8 @@ async function entriesAfter(
         ExpressionAttributeNames: { '#partition': partitionAttribute(index), '#at': sortAttribute(index) },
         ExpressionAttributeValues: { ':partition': { S: partition }, ':first': { S: first }, ':last': { S: last } },
         ScanIndexForward: !descending,
-        // One more, because the entry at the cursor is read again and left out.
-        Limit: limit + 1,
+        // One more after an entry, because that is read again and left out.
+        Limit: limit + Number(after !== undefined),
       })
       .catch(ignoreNotFound);
     const items: IndexEntry[] = [];
