@@ -8,15 +8,18 @@ export type SortedList<T> = (
   readonly more: boolean;
 }>;
 
-/** Read in addition to the even share of each list, because lists differ in length. */
-const EXTRA = 8;
+/** The number of items of one list is about Poisson-distributed. */
+const DEVIATIONS = 3;
 
-/** The first `size` items of several lists sorted by `compare`. Reads little more of each list than needed. */
+/**
+ * The first `size` items of several lists sorted by `compare`. Reads little more of each list than needed: its even share,
+ * and `extra`, by default so many that few lists of items that are distributed at random are read twice.
+ */
 export async function mergeSorted<T>(
   lists: readonly SortedList<T>[],
   size: number,
   compare: (a: T, b: T) => number,
-  extra = EXTRA,
+  extra = Math.ceil(DEVIATIONS * Math.sqrt(size / lists.length)),
 ): Promise<T[]> {
   const share = Math.min(size, Math.ceil(size / lists.length) + extra);
   const open = lists.map((read) => ({ read, items: [] as readonly T[], at: 0, more: true }));

@@ -102,6 +102,11 @@ export interface PageQuery<R> {
   readonly cursor?: string;
   /** Reads only these columns; the others are absent from the records. */
   readonly columns?: readonly (keyof R & string)[];
+  /**
+   * The first `limit` keys suffice, as they were a moment ago. A store whose indexes lag may read the index alone: the
+   * records then have no other column, the version 0, and no cursor follows them.
+   */
+  readonly unconfirmed?: true;
 }
 
 export interface Page<R> {

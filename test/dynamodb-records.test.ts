@@ -86,6 +86,9 @@ else {
         [{ n: 10 }, { n: 11 }, { n: 12 }],
       );
       assert.equal(some.cursor, undefined);
+      const keys = await store.page('byStatus', { ...bounded, limit: 2, unconfirmed: true });
+      const fromIndex = (id: string) => ({ record: { id }, version: 0 });
+      assert.deepEqual(keys, { records: [fromIndex('j10'), fromIndex('j11')] }, 'no records are read');
     }));
 
   test('a changed record leaves its former index entries, and a null value is in no index', () =>

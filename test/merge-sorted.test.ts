@@ -33,7 +33,8 @@ test('the merged lists equal the sorted items, and no more items are read than n
           found.map(({ value }) => value),
           all.slice(0, size).map(({ value }) => value),
         );
-        const share = Math.ceil(size / lists.length) + 8;
+        const even = size / lists.length;
+        const share = Math.ceil(even) + Math.ceil(3 * Math.sqrt(even));
         assert.ok(read <= found.length + lists.length * share, `${read} items were read for ${found.length}`);
       },
     ),

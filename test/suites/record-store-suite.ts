@@ -166,7 +166,7 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
 
     declareCase(
       'a page of several values is one list',
-      'With `anyOf`, pages contain the records with any of these values once, in the order of the sort column and of the key whatever values they have.',
+      'With `anyOf`, pages contain the records with any of these values once, in the order of the sort column and of the key whatever values they have. With `unconfirmed`, a page has at least the keys of the first of them.',
       async (connect) => {
         const backend = await connect();
         await backend.ensureTables([anyDefinition(things)]);
@@ -181,6 +181,11 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
         for (const limit of [1, 5, 1000]) {
           assert.deepEqual(await readAllPages(records, { anyOf, limit }), found);
           assert.deepEqual(await readAllPages(records, { anyOf, limit, direction: 'desc' }), [...found].reverse());
+          const unconfirmed = await records.page('bySize', { anyOf, limit, unconfirmed: true });
+          assert.deepEqual(
+            unconfirmed.records.map(({ record }) => record.id),
+            found.slice(0, limit),
+          );
         }
         const bounded = await records.page('bySize', { anyOf, from: 2, to: 3, limit: 4, columns: ['kind'] });
         assert.deepEqual(

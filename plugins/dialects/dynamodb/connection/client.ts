@@ -52,6 +52,8 @@ export class DynamoClient {
     this.#client = client;
     this.prefix = prefix;
     this.retryTimeoutMs = retryTimeoutMs;
+    // It copies every response, even for the logger that does nothing.
+    client.middlewareStack.remove('loggerMiddleware');
     const { clock } = this;
     client.middlewareStack.add(
       (next) => async (args) => {

@@ -45,6 +45,10 @@ export async function recordPage(request: PageRequest): Promise<Page<RecordValue
   const { definition, index, query } = request;
   const start = pageStart(definition, index, query);
   const cursor = start && `${sortText(start.sort)}\0${start.key}`;
+  if (query.unconfirmed && isGlobalIndex(index)) {
+    const entries = await entriesAfter(request, cursor, query.limit);
+    return { records: entries.map(({ key }) => ({ record: { [definition.key]: key }, version: 0 })) };
+  }
   const found = await (isGlobalIndex(index) ? pageFromIndex(request, cursor) : pageFromTable(request, cursor));
   return buildPage(
     found,
@@ -87,12 +91,11 @@ async function pageFromTable(
 /** Reads the keys from the index, which lags, and the current items from the table. Leaves out items whose key has changed. */
 async function pageFromIndex(request: PageRequest, cursor: string | undefined): Promise<SortedItem[]> {
   const { client, definition, index, query } = request;
-  const partitions = equalsOf(query).flatMap((equals) => indexPartitions(index, equals));
   const found: SortedItem[] = [];
   let position = cursor;
   for (;;) {
     const wanted = query.limit + 1 - found.length;
-    const entries = await entriesAfter(request, partitions, position, wanted);
+    const entries = await entriesAfter(request, position, wanted);
     const items = await batchGet(
       client,
       client.table(definition.collection),
@@ -119,13 +122,13 @@ interface IndexEntry {
 
 /** The next entries of all partitions, merged in order. */
 async function entriesAfter(
-  { client, definition, index, query: { direction, from, to } }: PageRequest,
-  partitions: readonly string[],
+  { client, definition, index, query }: PageRequest,
   position: string | undefined,
   limit: number,
 ): Promise<IndexEntry[]> {
-  const descending = direction === 'desc';
-  const [low, high] = sortBounds(from, to);
+  const descending = query.direction === 'desc';
+  const [low, high] = sortBounds(query.from, query.to);
+  const partitions = equalsOf(query).flatMap((equals) => indexPartitions(index, equals));
   const read = async (partition: string, after: string | undefined, limit: number) => {
     const first = !descending && after !== undefined && after > low ? after : low;
     const last = descending && after !== undefined && after < high ? after : high;
@@ -138,8 +141,8 @@ async function entriesAfter(
         ExpressionAttributeNames: { '#partition': partitionAttribute(index), '#at': sortAttribute(index) },
         ExpressionAttributeValues: { ':partition': { S: partition }, ':first': { S: first }, ':last': { S: last } },
         ScanIndexForward: !descending,
-        // One more, because the entry at the cursor is read again and left out.
-        Limit: limit + 1,
+        // One more after an entry, because that is read again and left out.
+        Limit: limit + Number(after !== undefined),
       })
       .catch(ignoreNotFound);
     const items: IndexEntry[] = [];
