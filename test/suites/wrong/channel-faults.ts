@@ -383,6 +383,30 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     }),
   },
   {
+    fault: 'accepts the beginning of a signature',
+    detectedBy: ['a press that the service did not sign decides nothing'],
+    failure: /with the beginning of its signature in x-slack-signature/,
+    channel: verifyingBy((handle) => async (request) => {
+      const payload = await payloadOf(request);
+      const sentAt = new Date(Number(request.headers.get('x-slack-request-timestamp')) * 1000);
+      const isBeginning = signatureOf(signedRequest(payload, { sentAt })).startsWith(signatureOf(request) || '-');
+      return handle(isBeginning ? signedRequest(payload) : request);
+    }),
+  },
+  {
+    fault: 'compares only the end of a signature',
+    detectedBy: ['a press that the service did not sign decides nothing'],
+    failure: /with a character in the middle of its signature changed/,
+    channel: verifyingBy((handle) => async (request) => {
+      const payload = await payloadOf(request);
+      const sentAt = new Date(Number(request.headers.get('x-slack-request-timestamp')) * 1000);
+      const ends = [signedRequest(payload, { sentAt }), request].map(
+        (one) => signatureOf(one).slice(0, 4) + signatureOf(one).slice(-8),
+      );
+      return handle(ends[0] === ends[1] ? signedRequest(payload) : request);
+    }),
+  },
+  {
     fault: 'trusts a signature that it verified before',
     detectedBy: ['a press with the signature of another decides nothing'],
     failure: /decided with the signature of another/,
