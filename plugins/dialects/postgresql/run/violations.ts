@@ -78,11 +78,15 @@ async function denialOf(
   return undefined;
 }
 
-/** Whether the fields that a new rule is about are those of the table before the run. */
+/** Whether the fields that a new rule is about are those of the tables before the run. */
 function hasPresentFields(names: PresentNames, operation: MigrationOperation): boolean {
   if (operation.type !== 'modifyField' && operation.type !== 'addConstraint') return false;
-  const table = names.table(operation.collection);
-  if (table?.name !== operation.collection) return false;
-  const fields = operation.type === 'modifyField' ? [operation.field] : operation.constraint.columns;
-  return (fields ?? []).every((field) => table.column(field) === field);
+  const arePresent = (name: string, fields: readonly string[]): boolean => {
+    const table = names.table(name);
+    return table?.name === name && fields.every((field) => table.column(field) === field);
+  };
+  if (operation.type === 'modifyField') return arePresent(operation.collection, [operation.field]);
+  const { constraint } = operation;
+  if (!arePresent(operation.collection, constraint.columns ?? [])) return false;
+  return constraint.type !== 'foreignKey' || arePresent(constraint.references.table, constraint.references.columns);
 }
