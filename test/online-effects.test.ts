@@ -99,4 +99,20 @@ else {
       assert.deepEqual(await locksOf(fixture, [addField(computed)], false), ['reads and writes, write']);
     });
   });
+
+  test('PostgreSQL: an identity that begins after the highest value needs an index to find it, or leave', async () => {
+    await withRows(LARGE_ROWS + 1, async ({ database, sent }) => {
+      const numbered = {
+        type: 'modifyField',
+        collection: 'rows',
+        field: 'n',
+        changes: { autoGenerate: true },
+      } as const;
+      await database.query('UPDATE rows SET n = id');
+      await assert.rejects(sent(migration([numbered])), { code: 'copy_required', state: 'Nothing was changed.' });
+      await sent(migration([INDEX, numbered]));
+      await database.query('INSERT INTO rows DEFAULT VALUES');
+      assert.deepEqual(await database.query('SELECT max(n) AS n FROM rows'), [{ n: LARGE_ROWS + 2 }]);
+    });
+  });
 }

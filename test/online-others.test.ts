@@ -145,4 +145,32 @@ else {
       assert.deepEqual(await database.query(constraintsOf('rows')), []);
     });
   });
+
+  test('PostgreSQL: a foreign key to a table that the run gives the name of another one is not checked against that one', async () => {
+    await withRows(ROWS, async ({ database, sent }) => {
+      const create = { type: 'createCollection', fields: [{ ...N, name: 'id', primaryKey: true }] } as const;
+      await sent(migration(['parents', 'wanted'].map((name) => ({ ...create, name }))));
+      await database.query(`INSERT INTO wanted SELECT generate_series(1, ${ROWS})`);
+      const rename = (collection: string, to: string) => ({ type: 'renameCollection', collection, to }) as const;
+      await sent(migration([rename('parents', 'old'), rename('wanted', 'parents'), PARENT], true));
+    });
+  });
+
+  test('PostgreSQL: a row with a part of the key is found before MATCH FULL', async () => {
+    await withRows(ROWS, async ({ database, sent }) => {
+      await database.query(`CREATE TABLE pairs (a integer, b integer, PRIMARY KEY (a, b));
+        INSERT INTO pairs SELECT n, n FROM generate_series(1, ${ROWS}) n`);
+      const pair = {
+        name: 'rows_pair',
+        type: 'foreignKey',
+        columns: ['n', 'm'],
+        references: { table: 'pairs', columns: ['a', 'b'] },
+      } as const;
+      await sent(migration([{ type: 'addField', collection: 'rows', field: { ...N, name: 'm' } }]));
+      const full = migration([constraint({ ...pair, native: 'MATCH FULL' })], true);
+      await assert.rejects(sent(full), { code: 'data_violates', state: 'Nothing was changed.' });
+      await database.query('UPDATE rows SET n = NULL WHERE id = 1; UPDATE rows SET m = n WHERE id > 1');
+      await sent(full);
+    });
+  });
 }

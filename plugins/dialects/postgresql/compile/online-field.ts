@@ -81,6 +81,8 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
   const retyped = was !== is;
   if (retyped && (!keepsStoredValues(was, is) || hasComputedIndex(before, name))) return copying(table, changes());
   if (from.primaryKey && !to.primaryKey && hasOtherKeyFields(before)) return copying(table, changes());
+  // The sequence begins after the highest value.
+  if (!isIdentity(from) && isIdentity(to) && !isFirstOfIndex(before, from)) return copying(table, changes());
   if (!isIdentity(from) && isIdentity(to) && !from.required) {
     const required = { ...from, required: true } as const;
     return [assertNotNull(table, name), ...requireOnline(table, name), ...modifyColumn(before, required, to)];
@@ -116,6 +118,18 @@ export function modifyFieldOnline(before: Collection, from: Field, to: Field): S
     ...(becomesRequired ? requireOnline(table, name) : []),
     ...keys.map((key) => attachKey(table, key)),
   ];
+}
+
+function isFirstOfIndex(collection: Collection, { name, unique }: Field): boolean {
+  const constraints = [...collection.constraints.values()].filter(
+    ({ type }) => type === 'unique' || type === 'primaryKey',
+  );
+  return (
+    unique === true ||
+    primaryKeyFields(collection)[0] === name ||
+    constraints.some(({ columns }) => columns[0] === name) ||
+    [...collection.indexes.values()].some(({ columns, native }) => native === undefined && columns[0]?.name === name)
+  );
 }
 
 const validChecks = ({ constraints }: Collection, field: string): readonly CheckConstraint[] =>

@@ -81,16 +81,17 @@ export function assertCheck(
 
 export function assertReference(
   table: string,
-  { name, columns, references }: Pick<ForeignKey, 'name' | 'columns' | 'references'>,
+  { name, columns, references, native = '' }: Pick<ForeignKey, 'name' | 'columns' | 'references' | 'native'>,
 ): Statement<PostgresqlStep> {
   const pairs = columns.map((column, at) => {
     const target = references.columns[at] ?? column;
     return `r.${quoteIdentifier(target)} = t.${quoteIdentifier(column)}`;
   });
   const present = columns.map((column) => `t.${quoteIdentifier(column)} IS NOT NULL`);
+  const has = /^MATCH FULL\b/i.test(native) ? `(${present.join(' OR ')})` : present.join(' AND ');
   const missing = `NOT EXISTS (${rowsWhere(`${tableName(references.table)} AS r`, pairs.join(' AND '))})`;
   // Children do not inherit a foreign key.
-  return assertNoRow(table, rowsWhere(`ONLY ${tableName(table)} AS t`, [...present, missing].join(' AND ')), {
+  return assertNoRow(table, rowsWhere(`ONLY ${tableName(table)} AS t`, `${has} AND ${missing}`), {
     ERRCODE: '23503',
     MESSAGE: `insert or update on table "${table}" violates foreign key constraint "${name}"`,
     CONSTRAINT: name,

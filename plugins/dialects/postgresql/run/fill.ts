@@ -70,7 +70,7 @@ export async function runFill(context: FillContext, fill: Fill): Promise<void> {
   }
 }
 
-/** One pass over the pages, also those that are added meanwhile: each row that is written may go to a new one. */
+/** One pass over the pages, also those that are added during it: each row that is written may go to a new one. */
 async function runPass(
   { exec, settings: { statementTimeoutMs } }: FillContext,
   { oid, hasRanges }: Part,

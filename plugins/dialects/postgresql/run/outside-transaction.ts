@@ -77,7 +77,7 @@ async function runStep(
   }
 }
 
-/** Whether it succeeded; undefined if there is none. The original error is reported, not that of the repair. */
+/** Whether it succeeded; undefined if the statement has no repair. The original error is reported, not that of the repair. */
 async function runRepair(
   context: RunContext,
   exec: ExecSql,

@@ -78,16 +78,23 @@ async function denialOf(
   return undefined;
 }
 
-/** Whether the fields that a new rule is about are those of the table before the run. */
+/** Whether the fields that a check is about are those of the tables before the run. */
 function hasPresentFields(names: PresentNames, operation: Operation): boolean {
-  const fields = checkedFields(operation);
-  if (!fields || !('collection' in operation)) return false;
-  const table = names.table(operation.collection);
-  return table?.name === operation.collection && fields.every((field) => table.column(field) === field);
-}
-
-function checkedFields(operation: Operation): readonly string[] | undefined {
-  if (operation.type === 'modifyField') return [operation.field];
-  if (operation.type === 'dropField' && operation.mirrors !== undefined) return [operation.field, operation.mirrors];
-  return operation.type === 'addConstraint' ? (operation.constraint.columns ?? []) : undefined;
+  const arePresent = (name: string, fields: readonly string[]): boolean => {
+    const table = names.table(name);
+    return table?.name === name && fields.every((field) => table.column(field) === field);
+  };
+  switch (operation.type) {
+    case 'modifyField':
+      return arePresent(operation.collection, [operation.field]);
+    case 'dropField':
+      return operation.mirrors !== undefined && arePresent(operation.collection, [operation.field, operation.mirrors]);
+    case 'addConstraint': {
+      const { collection, constraint } = operation;
+      if (!arePresent(collection, constraint.columns ?? [])) return false;
+      return constraint.type !== 'foreignKey' || arePresent(constraint.references.table, constraint.references.columns);
+    }
+    default:
+      return false;
+  }
 }
