@@ -5,7 +5,7 @@ import type { DynamoClient } from '../connection/client.ts';
 import { isOutcomeUnknown, isThrottled, ThrottledError } from '../connection/errors.ts';
 import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, itemToJson } from './attribute.ts';
-import type { RateLimiter } from './rate-limiter.ts';
+import { type CapacityLimits, unitsUsed } from './capacity.ts';
 
 /** An update of one item, on the condition that it has not changed since it was read. */
 export interface ItemUpdate {
@@ -41,20 +41,26 @@ export async function updateBatch(
   client: DynamoClient,
   table: string,
   updates: readonly ItemUpdate[],
-  rateLimiter: RateLimiter,
+  { write, isWriteInUnits }: CapacityLimits,
   assertLease: AssertLease,
 ): Promise<UpdateOutcome[]> {
   const outcomes: UpdateOutcome[] = updates.map(() => 'conflict');
   const maybeSent = new Set<number>();
   let left = updates.map((_, index) => index);
-  await rateLimiter.acquire(left.length);
+  await write.acquire(left.length);
   await client.retry(
     async () => {
       await assertLease();
       const statements = left.map((index) => updateStatement(table, updates[index] as ItemUpdate));
       let responses: readonly BatchStatementResponse[];
       try {
-        responses = (await client.sendOnce('BatchExecuteStatement', { Statements: statements })).Responses ?? [];
+        const { Responses = [], ConsumedCapacity } = await client.sendOnce('BatchExecuteStatement', {
+          Statements: statements,
+          ...(isWriteInUnits && { ReturnConsumedCapacity: 'INDEXES' }),
+        });
+        responses = Responses;
+        // Large items take several units each; one was acquired.
+        if (isWriteInUnits) write.charge(Math.max(0, unitsUsed(ConsumedCapacity) - left.length));
       } catch (error) {
         if (isOutcomeUnknown(error) && !isThrottled(error)) for (const index of left) maybeSent.add(index);
         throw error;
@@ -75,7 +81,7 @@ export async function updateBatch(
       left = retries;
       if (left.length > 0) throw new ThrottledError(reason);
     },
-    { onThrottled: () => rateLimiter.slowDown() },
+    { onThrottled: () => write.slowDown() },
   );
   return outcomes;
 }
