@@ -4,10 +4,10 @@ import type { Connection } from '../core/dialect.ts';
 import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { CreateCollection, Operation } from '../core/schema/operation.ts';
-import { capacityLimits, unitsUsed } from '../plugins/dialects/dynamodb/data/capacity.ts';
+import { batchesAtOnce, capacityLimits, unitsUsed } from '../plugins/dialects/dynamodb/data/capacity.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
 import { bareClient, freshPrefix, put, scan } from './kit/dynamodb.ts';
-import { type ProxiedRequest, startProxy } from './kit/dynamodb-proxy.ts';
+import { type ProxiedRequest, type ProxyAction, startProxy } from './kit/dynamodb-proxy.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
 import { test } from './kit/test.ts';
 
@@ -45,14 +45,21 @@ else {
     requests(action: string): readonly Record<string, unknown>[];
   }
 
-  const withTable = async (table: CreateCollection, items: number, body: (fixture: Fixture) => Promise<void>) => {
+  const withTable = async (
+    table: CreateCollection,
+    items: number,
+    body: (fixture: Fixture) => Promise<void>,
+    actionFor: (request: ProxiedRequest) => ProxyAction = () => 'pass',
+  ) => {
     const fresh = freshPrefix(server.port);
     const seen: ProxiedRequest[] = [];
     const proxy = await startProxy(server.port, (request) => {
       seen.push(request);
-      return 'pass';
+      return actionFor(request);
     });
-    const connection = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {});
+    const connection = await dynamodb.connect(`dynamodb://127.0.0.1:${proxy.port}/${fresh.prefix}`, {
+      retryTimeoutMs: 0,
+    });
     let model: SchemaModel = new Map();
     const run = async (operation: Operation) => {
       for (const statement of dynamodb.compile(operation, model)) {
@@ -108,6 +115,26 @@ else {
       assert.deepEqual([...new Set(writes.map(({ ReturnConsumedCapacity }) => ReturnConsumedCapacity))], ['INDEXES']);
     }));
 
+  test('a table that takes a few items of each request is not given up', () => {
+    let left = 5;
+    /** As DynamoDB answers for the items that it has not written; the next attempt finds them written. */
+    const throttled = (answer: string) => {
+      const { Responses, ...others } = JSON.parse(answer) as { readonly Responses: readonly object[] };
+      const failure = { Code: 'ProvisionedThroughputExceeded', Message: 'an injected fault' };
+      return JSON.stringify({ ...others, Responses: Responses.map((one, at) => (at < 4 ? one : { Error: failure })) });
+    };
+    return withTable(
+      users(),
+      25,
+      async ({ connection, run, requests }) => {
+        await run(filled);
+        assert.ok(requests('BatchExecuteStatement').length > 5);
+        assert.equal((await scan(connection, 'users')).filter(({ kind }) => kind === 'x').length, 25);
+      },
+      ({ action }) => (action === 'BatchExecuteStatement' && left-- > 0 ? { rewrite: throttled } : 'pass'),
+    );
+  });
+
   test('the limits are half of what the table and the slowest index have', async () => {
     await withTable(users(40), 0, async ({ prefix, run }) => {
       const limits = capacityLimits(await describe(prefix), 4);
@@ -134,7 +161,9 @@ else {
       const [one, four] = [capacityLimits(table, 1), capacityLimits(table, 4)];
       assert.deepEqual([one.read.rate, one.write.rate], [1_500, 500]);
       assert.deepEqual([four.read.rate, four.write.rate], [6_000, 2_000]);
-      assert.equal(capacityLimits(table, 4, 9_000).write.rate, 9_000);
+      const fast = capacityLimits(table, 4, 9_000).write;
+      assert.equal(fast.rate, 9_000);
+      assert.deepEqual([one.write, four.write, fast].map(batchesAtOnce), [2, 2, 8]);
     });
   });
 

@@ -17,6 +17,9 @@ const SHARE = 0.5;
  */
 const PARTITION = { read: 3_000, write: 1_000 } as const;
 
+/** In each segment. */
+const MOST_BATCHES = 8;
+
 /** On a provisioned table half of its capacity; on another one half of what the scanned partitions take. */
 export function capacityLimits(
   { ProvisionedThroughput, GlobalSecondaryIndexes = [] }: TableDescription,
@@ -54,4 +57,9 @@ export function unitsUsed(consumed: readonly ConsumedCapacity[] = []): number {
 /** Items that a page may have so that reading it uses about one second of the limit. */
 export function pageSize({ rate }: RateLimiter, unitsPerItem: number, most: number): number {
   return Math.max(1, Math.min(most, Math.floor(rate / Math.max(unitsPerItem, Number.EPSILON))));
+}
+
+/** Enough for the rate: an answer takes a few hundredths of a second. More would only be waited for by requests of others. */
+export function batchesAtOnce({ rate }: RateLimiter): number {
+  return Math.max(2, Math.min(MOST_BATCHES, Math.ceil(rate / 1_000)));
 }

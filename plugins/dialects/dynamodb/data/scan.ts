@@ -4,7 +4,7 @@ import type { DynamoClient } from '../connection/client.ts';
 import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, parseKey, serializeKey } from './attribute.ts';
 import { type ItemUpdate, MAX_BATCH, updateBatch } from './batch-update.ts';
-import { type CapacityLimits, pageSize } from './capacity.ts';
+import { batchesAtOnce, type CapacityLimits, pageSize } from './capacity.ts';
 
 /** The progress of a scan of a table. Another process can resume from it. */
 export interface ScanPosition {
@@ -38,7 +38,6 @@ export interface ScanJob {
 
 /** Items per page, at most. */
 const PAGE_SIZE = 500;
-const CONCURRENT_BATCHES = 8;
 const SEGMENT_COUNT = 4;
 /** A table with fewer items is scanned in one segment. */
 const ONE_SEGMENT_BELOW = 1_000;
@@ -164,7 +163,7 @@ async function updatePage(
     batches.length = 0;
     throw error;
   };
-  await allSettled(Array.from({ length: CONCURRENT_BATCHES }, () => worker().catch(orStop)));
+  await allSettled(Array.from({ length: batchesAtOnce(job.limits.write) }, () => worker().catch(orStop)));
   return counts;
 }
 
