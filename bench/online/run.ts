@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +5,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Dialect } from '../../core/dialect.ts';
-import { isSvcError } from '../../core/errors.ts';
 import { migrate } from '../../core/migration/migrate.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { applyAll } from '../../core/schema/apply.ts';
@@ -26,12 +23,14 @@ import { machineFacts } from '../machine.ts';
 import { saveResult } from '../report.ts';
 import { table } from '../table.ts';
 import { writeAll } from '../workload.ts';
-import type { Latencies } from './application.ts';
 import { CHANGES, type Change, TABLES } from './changes.ts';
+import { isDocumentEngine, measureDocuments } from './documents.ts';
+import { cell, longest, measure, type Round } from './round.ts';
 
 /*
  * How long an application waits while its table changes: `npm run bench -- online [--rows=1000000] [--quick] [engine…]`. It sends
- * 100 writes and 100 reads a second. Only a complete run writes results/online.md.
+ * 100 writes and 100 reads a second; 50 and 50 on MongoDB, DynamoDB and Cassandra, with 100,000 rows. Only a complete run writes
+ * results/online.md.
  */
 
 const { values: flags, positionals } = parseArgs({
@@ -39,8 +38,8 @@ const { values: flags, positionals } = parseArgs({
   options: { rows: { type: 'string' }, quick: { type: 'boolean' } },
 });
 const ROWS = Number(flags.rows ?? (flags.quick ? 20_000 : 1_000_000));
-/** Before and after the change. */
-const MARGIN_MS = flags.quick ? 300 : 1_000;
+/** Engines without SQL are written more slowly. */
+const DOCUMENTS = Number(flags.rows ?? (flags.quick ? 5_000 : 100_000));
 const AIM_MS = 200;
 const LIMIT_MS = 1_000;
 
@@ -166,50 +165,12 @@ async function copy(engine: Engine, base: string, name: string): Promise<string>
   return url;
 }
 
-interface Round extends Latencies {
-  readonly tookMs: number;
-  /** Why it did not run. */
-  readonly refused?: string;
-}
-
-async function measure(url: string, change: () => Promise<void>): Promise<Round> {
-  const application = spawn(
-    process.execPath,
-    ['--import', 'tsx', fileURLToPath(new URL('./application.ts', import.meta.url)), url, String(ROWS)],
-    { stdio: ['pipe', 'pipe', 'inherit'] },
-  );
-  let out = '';
-  application.stdout.on('data', (chunk) => {
-    out += chunk;
-  });
-  await once(application.stdout, 'data');
-  await wait(MARGIN_MS);
-  const startedAt = performance.now();
-  const refused = await change().then(
-    () => undefined,
-    (error) => {
-      console.error(String(error.message));
-      return isSvcError(error) ? `refused, ${error.code}` : 'failed';
-    },
-  );
-  const tookMs = performance.now() - startedAt;
-  await wait(MARGIN_MS);
-  application.stdin.end();
-  await once(application, 'close');
-  const latencies = JSON.parse(out.split('\n')[1] ?? '') as Latencies;
-  return { ...latencies, tookMs, ...(refused !== undefined && { refused }) };
-}
-
-const longest = (values: readonly number[]): number => Math.max(0, ...values);
-
-function cell({ writes, reads, tookMs, refused, failures }: Round): string {
-  if (refused !== undefined) return refused;
-  const failed = failures.length > 0 ? `, ${failures.length} FAILED` : '';
-  return `${longest(writes).toFixed(0)}, ${longest(reads).toFixed(0)} (${(tookMs / 1000).toFixed(1)} s${failed})`;
-}
-
 const sections: string[] = [];
 for (const name of names) {
+  if (isDocumentEngine(name)) {
+    sections.push(...(await measureDocuments(name, DOCUMENTS)));
+    continue;
+  }
   const dialect = DIALECTS[name];
   if (!dialect) throw new Error(`unknown engine ${name}: choose from ${Object.keys(DIALECTS).join(', ')}`);
   const engine = await engineOf(name as Engine['name']);
@@ -222,7 +183,7 @@ for (const name of names) {
   const own: Round[] = [];
   const round = async (change: () => (url: string) => Promise<void>): Promise<Round> => {
     const url = await copy(engine, base, `${base}_round`);
-    const result = await measure(url, () => change()(url));
+    const result = await measure({ url, rows: ROWS, perSecond: 100 }, () => change()(url));
     await engine.query(engine.server, engine.drop(`${base}_round`));
     return result;
   };

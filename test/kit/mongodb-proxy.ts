@@ -32,10 +32,11 @@ const UNCONFIRMED = { code: 64, errmsg: 'waiting for replication timed out', err
 
 const MONITORING_COMMANDS: ReadonlySet<string> = new Set(['hello', 'isMaster', 'ismaster']);
 
-/** Starts a proxy to a MongoDB server that injects faults. */
+/** Starts a proxy to a MongoDB server that injects faults. `answered` is called when the server begins to answer a command. */
 export async function startMongoProxy(
   target: string,
   decide: (command: ProxiedCommand) => ProxyAction | undefined,
+  answered?: (command: ProxiedCommand) => void,
 ): Promise<MongoProxy> {
   const { hostname, port, pathname } = new URL(target);
   const open = new Set<Socket>();
@@ -43,6 +44,7 @@ export async function startMongoProxy(
   const server = createServer((client) => {
     const upstream = connect(Number(port || 27017), hostname);
     let losesAnswer = false;
+    let unanswered: ProxiedCommand | undefined;
     let rest: Buffer = Buffer.alloc(0);
     let unconfirmed: Request | undefined;
     let answer: Buffer = Buffer.alloc(0);
@@ -58,6 +60,8 @@ export async function startMongoProxy(
       });
     }
     upstream.on('data', (data) => {
+      if (unanswered) answered?.(unanswered);
+      unanswered = undefined;
       if (losesAnswer) return end();
       if (!unconfirmed) return client.write(data);
       const { messages, rest } = splitMessages(Buffer.concat([answer, data]));
@@ -76,7 +80,8 @@ export async function startMongoProxy(
         const request = readRequest(message);
         const name = Object.keys(request.command)[0] ?? '';
         const number = MONITORING_COMMANDS.has(name) ? 0 : ++count;
-        const action = number > 0 ? decide({ number, name, command: request.command }) : 'pass';
+        unanswered = { number, name, command: request.command };
+        const action = number > 0 ? decide(unanswered) : 'pass';
         if (action === 'hang') return;
         if (typeof action === 'object' && 'answer' in action) {
           client.write(writeAnswer(request, { ok: 1, ...action.answer }));

@@ -109,6 +109,12 @@ export function isTimeout(error: unknown): boolean {
   return code === 0x1100 || code === 0x1200 || code === 0x1300 || code === 0x1700;
 }
 
+/** The cluster has too much to do, or a node is starting. The statement had no effect. */
+export function isOverloaded(error: unknown): boolean {
+  const code = errorCode(rootCause(isSvcError(error) ? error.cause : error));
+  return code === 0x1000 || code === 0x1001 || code === 0x1002;
+}
+
 /** Maps an error of the driver to an SvcError with its code and message in `why`. Any other error is returned unchanged. */
 export function toSvcError(error: unknown): unknown {
   if (!(error instanceof Error) || isSvcError(error)) return error;

@@ -12,7 +12,7 @@ export type Row = Readonly<Record<string, unknown>>;
 /** The driver's classes for values that JavaScript has no type for. */
 export type DriverTypes = typeof types;
 
-interface RowPage {
+export interface RowPage {
   readonly rows: readonly Row[];
   /** Absent on the last page. */
   readonly state?: string;

@@ -4,15 +4,17 @@ import type { Field } from '../../../../core/schema/model.ts';
 import { type CatalogTable, keyOfTable, readCatalog } from '../catalog/read-catalog.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 import type { CopyStep, FillStep } from '../compile/step.ts';
+import { isOutcomeUnknown, isOverloaded } from '../connection/errors.ts';
 import { retryDuringSchemaLag } from '../connection/schema-lag.ts';
 import type { Row, Session } from '../connection/session.ts';
 import { clusterNow } from '../records/record-store.ts';
 import { transactApplied } from '../records/record-writes.ts';
 import { type RunContext, UNLOCKED } from '../run/run-context.ts';
 import { convertValue } from './convert-value.ts';
-import { forEachConcurrently, type ScanRange, scan } from './scan.ts';
+import { type ScanRange, scan, writePage } from './scan.ts';
 import { ScanProgress } from './scan-progress.ts';
 import { encodeValue } from './value.ts';
+import { whileBusy } from './while-busy.ts';
 
 /** When a value was written, in microseconds, and its remaining time to live in seconds; 0 if it does not expire. */
 interface WriteTimes {
@@ -109,12 +111,13 @@ export async function copyLateWrites(context: RunContext, step: CopyStep, epoch:
     );
   const writer = await columnWriter(session, found, to);
   const selected = [...new Set([...writer.keys, from].map(quoteIdentifier)), ...timeSelectors([from, to])];
-  for await (const { rows } of scan(session, { table, partition: writer.partition, selected })) {
+  for await (const page of scan(session, { table, partition: writer.partition, selected })) {
     await assertRunning(context, epoch);
-    await forEachConcurrently(rows, settings.concurrency, async (row) => {
+    await writePage(page, settings.concurrency, async (row) => {
       const [old, now] = [latest(row, 0), latest(row, 1)];
-      if (old === undefined || (now !== undefined && now >= old)) return;
+      if (old === undefined || (now !== undefined && now >= old)) return false;
       await writer.write(row, { value: convert(row[from]), list, times: longestLived(row, [from]) });
+      return true;
     });
   }
 }
@@ -182,12 +185,17 @@ async function columnWriter(session: Session, found: CatalogTable, to: string): 
     async write(row, { value, times, list }) {
       const key = keys.map((name) => row[name]);
       if (times && !list && times.writtenAt > droppedAt) {
-        await retryWrite(() =>
-          retryDuringSchemaLag(() => session.write(timestamped, [times.writtenAt, times.secondsLeft, value, ...key])),
+        // Safe to repeat: the value and its write time are the same.
+        await whileBusy(
+          () =>
+            retryDuringSchemaLag(() => session.write(timestamped, [times.writtenAt, times.secondsLeft, value, ...key])),
+          (error) => isOverloaded(error) || isOutcomeUnknown(error),
         );
       } else {
         const values = [times?.secondsLeft ?? found.defaultTTL, value, ...key];
-        await retryDuringSchemaLag(() => transactApplied(session, { cql: ifExists, values }, async () => undefined));
+        await whileBusy(() =>
+          retryDuringSchemaLag(() => transactApplied(session, { cql: ifExists, values }, async () => undefined)),
+        );
       }
     },
   };
@@ -224,14 +232,15 @@ async function moveColumn(
   const moveRange = async (range: ScanRange, isRescan: boolean) => {
     for await (const page of scan(session, range)) {
       await assertRunning(context, epoch);
-      await forEachConcurrently(page.rows, settings.concurrency, async (row) => {
+      await writePage(page, settings.concurrency, async (row) => {
         const hasValue = row[to] !== null && row[to] !== undefined;
-        if (keys.some((name) => row[name] === null) || (isRescan && hasValue)) return;
+        if (keys.some((name) => row[name] === null) || (isRescan && hasValue)) return false;
         if (!isRescan) counts.matched += 1;
         const columnWrite = writeFor(row);
-        if (!columnWrite) return;
+        if (!columnWrite) return false;
         await write(row, columnWrite);
         counts.modified += 1;
+        return true;
       });
       if (!isRescan) await progress.save(page.cursor, counts);
     }
@@ -251,18 +260,6 @@ async function columnDroppedAt(session: Session, table: string, column: string):
     [session.keyspace, table, column],
   );
   return row ? BigInt((row.dropped_time as Date).getTime() + 1) * 1000n : -(2n ** 63n);
-}
-
-/** Safe to repeat: the value and its write time are the same. */
-async function retryWrite(write: () => Promise<unknown>): Promise<void> {
-  for (let left = 5; ; left -= 1) {
-    try {
-      await write();
-      return;
-    } catch (error) {
-      if (left === 0) throw error;
-    }
-  }
 }
 
 /** Called for each page. Throws `lock_lost` or `interrupted`. */

@@ -11,7 +11,7 @@ import type { Row, Session } from '../connection/session.ts';
 import type { Settings } from '../connection/settings.ts';
 import { clusterNow } from '../records/record-store.ts';
 import { transactApplied } from '../records/record-writes.ts';
-import { forEachConcurrently, type ScanRange, scan, tokenOf } from './scan.ts';
+import { type ScanRange, scan, tokenOf, writePage } from './scan.ts';
 import { type RowCounts, ScanProgress } from './scan-progress.ts';
 import {
   type Comparable,
@@ -21,6 +21,7 @@ import {
   equalComparables,
   toComparable,
 } from './value.ts';
+import { whileBusy } from './while-busy.ts';
 
 /** Attempts at a row that other clients keep changing. */
 const MAX_TRIES = 20;
@@ -70,10 +71,12 @@ export async function updateRows(session: Session, settings: Settings, job: Upda
         ...keyValues,
         ...(hasGuard ? guards.map((name) => row?.[name] ?? null) : []),
       ];
-      const applied = await transactApplied(session, { cql, values: parameters }, async () => {
-        const [found] = await session.readSerial(selectRow, keyValues);
-        return found !== undefined && valuesOf(found) === undefined ? true : undefined;
-      });
+      const applied = await whileBusy(() =>
+        transactApplied(session, { cql, values: parameters }, async () => {
+          const [found] = await session.readSerial(selectRow, keyValues);
+          return found !== undefined && valuesOf(found) === undefined ? true : undefined;
+        }),
+      );
       if (applied) return 'changed';
       if (left === 0) throw contendedRow(table);
       [row] = await session.readSerial(selectRow, keyValues);
@@ -97,12 +100,13 @@ export async function updateRows(session: Session, settings: Settings, job: Upda
       assertNotInterrupted(settings, counts.modified + openPartition.modified);
       if (page.cursor !== undefined && page.cursor !== last) closePartition();
       last = page.cursor ?? last;
-      await forEachConcurrently(page.rows, settings.concurrency, async (row) => {
-        if (keys.some((name) => row[name] === null)) return; // a partition with static columns only
+      await writePage(page, settings.concurrency, async (row) => {
+        if (keys.some((name) => row[name] === null)) return false; // a partition with static columns only
         const outcome = await updateRow(row);
         const target = job.usesNow && tokenOf(row) === last ? openPartition : counts;
         if (outcome === 'changed') target.modified += 1;
         if (outcome === 'changed' || (outcome === 'same' && !isRescan)) target.matched += 1;
+        return outcome === 'changed';
       });
       if (!isRescan) await progress.save(page.cursor, counts);
     }

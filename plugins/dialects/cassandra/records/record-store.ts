@@ -59,6 +59,9 @@ export function recordStore<R extends object>(session: Session, typed: RecordDef
   return typedStore(storeOf(session, locationOf(anyDefinition(typed))));
 }
 
+const nullsOf = ({ definition, column }: RecordLocation, row: Row): ReadonlySet<string> =>
+  new Set(Object.keys(definition.columns).filter((name) => row[column(name)] == null));
+
 export function storeOf(session: Session, location: RecordLocation): RecordStore<RecordValues> {
   const { definition } = location;
   const indexed = !location.inLockPartition && definition.indexes.length > 0;
@@ -99,7 +102,17 @@ export function storeOf(session: Session, location: RecordLocation): RecordStore
       const values = { ...record, [definition.key]: key };
       const applied = await applyChanges(
         session,
-        [{ location, key, from: version, to: version + 1, values, before: guard.before }],
+        [
+          {
+            location,
+            key,
+            from: version,
+            to: version + 1,
+            values,
+            nulls: nullsOf(location, old),
+            before: guard.before,
+          },
+        ],
         checkedEpoch,
       );
       if (!applied) return conflictOf(session, location, key, version, guard);

@@ -63,6 +63,8 @@ export interface RecordChange {
   readonly to: number;
   /** The columns to write; others are unchanged. */
   readonly values: Writable<Partial<RecordValues>>;
+  /** Columns that are null already. Writing it again would leave a tombstone in each. */
+  readonly nulls?: ReadonlySet<string>;
   /** The name of a column that must be later than the cluster's time. */
   readonly before?: string | undefined;
 }
@@ -74,7 +76,11 @@ interface BoundStatement {
 
 const EPOCH_CHECK = `UPDATE ${quoteIdentifier(LOCK_TABLE)} SET ${EPOCH_COLUMN} = ? WHERE scope = ? IF ${EPOCH_COLUMN} = ?`;
 
-function changeStatement({ location, key, from, to, values, before }: RecordChange, attempt: unknown): BoundStatement {
+function changeStatement(
+  { types }: Pick<Session, 'types'>,
+  { location, key, from, to, values, nulls, before }: RecordChange,
+  attempt: unknown,
+): BoundStatement {
   const { definition, table, column, where } = location;
   // In a separate table, the key is in the WHERE clause.
   const names = Object.keys(values).filter((name) => location.inLockPartition || name !== definition.key);
@@ -87,7 +93,10 @@ function changeStatement({ location, key, from, to, values, before }: RecordChan
   return {
     cql: `UPDATE ${quoteIdentifier(table)} SET ${set.join(', ')} WHERE ${where} IF ${quoteIdentifier(VERSION_COLUMN)} = ?${deadline}`,
     values: [
-      ...names.map((name) => encodeNamedColumn(definition, name, values[name])),
+      ...names.map((name) => {
+        const isNull = values[name] === null && (from === 0 || nulls?.has(name) === true);
+        return isNull ? types.unset : encodeNamedColumn(definition, name, values[name]);
+      }),
       BigInt(to),
       attempt,
       ...location.keyValues(key),
@@ -113,7 +122,7 @@ export async function applyChanges(
   epoch?: number,
 ): Promise<boolean> {
   const attempt = session.types.Uuid.random();
-  const statements = changes.map((one) => changeStatement(one, attempt));
+  const statements = changes.map((one) => changeStatement(session, one, attempt));
   const checked =
     epoch === undefined
       ? statements

@@ -16,7 +16,7 @@ export const OPTIONS = {
   retryTimeoutMs: millisecondsOption('milliseconds for which a throttled or unanswered request is retried', 60_000, 0),
   leaseMs: millisecondsOption("milliseconds before a dead process's lock expires", 20_000, MIN_LEASE_MS),
   itemsPerSecond: integerOption(
-    'maximum number of items that data moves write per second; no limit by default',
+    'maximum number of items that data moves write per second; by default half of the capacity',
     undefined,
     1,
     1_000_000_000,

@@ -5,7 +5,7 @@ import type { DynamoClient } from '../connection/client.ts';
 import { isOutcomeUnknown, isThrottled, ThrottledError } from '../connection/errors.ts';
 import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, itemToJson } from './attribute.ts';
-import type { RateLimiter } from './rate-limiter.ts';
+import { type CapacityLimits, unitsUsed } from './capacity.ts';
 
 /** An update of one item, on the condition that it has not changed since it was read. */
 export interface ItemUpdate {
@@ -41,42 +41,50 @@ export async function updateBatch(
   client: DynamoClient,
   table: string,
   updates: readonly ItemUpdate[],
-  rateLimiter: RateLimiter,
+  { write, isWriteInUnits }: CapacityLimits,
   assertLease: AssertLease,
 ): Promise<UpdateOutcome[]> {
   const outcomes: UpdateOutcome[] = updates.map(() => 'conflict');
   const maybeSent = new Set<number>();
   let left = updates.map((_, index) => index);
-  await rateLimiter.acquire(left.length);
-  await client.retry(
-    async () => {
-      await assertLease();
-      const statements = left.map((index) => updateStatement(table, updates[index] as ItemUpdate));
-      let responses: readonly BatchStatementResponse[];
-      try {
-        responses = (await client.sendOnce('BatchExecuteStatement', { Statements: statements })).Responses ?? [];
-      } catch (error) {
-        if (isOutcomeUnknown(error) && !isThrottled(error)) for (const index of left) maybeSent.add(index);
-        throw error;
-      }
-      const retries: number[] = [];
-      let reason = '';
-      for (const [at, index] of left.entries()) {
-        const { Code, Message } = responses[at]?.Error ?? {};
-        if (Code === undefined) outcomes[index] = 'updated';
-        else if (Code === 'ConditionalCheckFailed')
-          outcomes[index] = maybeSent.has(index) ? 'maybeUpdated' : 'conflict';
-        else if (RETRYABLE_CODES.has(Code)) {
-          retries.push(index);
-          reason = Message ?? Code;
-          if (Code === 'InternalServerError') maybeSent.add(index);
-        } else throw itemRejected(table, updates[index] as ItemUpdate, Code, Message);
-      }
-      left = retries;
-      if (left.length > 0) throw new ThrottledError(reason);
-    },
-    { onThrottled: () => rateLimiter.slowDown() },
-  );
+  const attempt = async () => {
+    await assertLease();
+    const statements = left.map((index) => updateStatement(table, updates[index] as ItemUpdate));
+    let responses: readonly BatchStatementResponse[];
+    try {
+      const { Responses = [], ConsumedCapacity } = await client.sendOnce('BatchExecuteStatement', {
+        Statements: statements,
+        ...(isWriteInUnits && { ReturnConsumedCapacity: 'INDEXES' }),
+      });
+      responses = Responses;
+      // Large items take several units each; one was acquired.
+      if (isWriteInUnits) write.charge(Math.max(0, unitsUsed(ConsumedCapacity) - left.length));
+    } catch (error) {
+      if (isOutcomeUnknown(error) && !isThrottled(error)) for (const index of left) maybeSent.add(index);
+      throw error;
+    }
+    const retries: number[] = [];
+    let reason = '';
+    for (const [at, index] of left.entries()) {
+      const { Code, Message } = responses[at]?.Error ?? {};
+      if (Code === undefined) outcomes[index] = 'updated';
+      else if (Code === 'ConditionalCheckFailed') outcomes[index] = maybeSent.has(index) ? 'maybeUpdated' : 'conflict';
+      else if (RETRYABLE_CODES.has(Code)) {
+        retries.push(index);
+        reason = Message ?? Code;
+        if (Code === 'InternalServerError') maybeSent.add(index);
+      } else throw itemRejected(table, updates[index] as ItemUpdate, Code, Message);
+    }
+    const isStuck = retries.length === left.length;
+    left = retries;
+    if (isStuck) throw new ThrottledError(reason);
+  };
+  // A table that takes a part of each request makes progress, for however long: only one that takes none is given up.
+  while (left.length > 0) {
+    await write.acquire(left.length);
+    await client.retry(attempt, { onThrottled: () => write.slowDown() });
+    if (left.length > 0) write.slowDown();
+  }
   return outcomes;
 }
 

@@ -9,18 +9,17 @@ import type { NamedFieldDefinition } from '../../../../core/schema/operation.ts'
 import type { TableShape } from '../catalog/table-shape.ts';
 import type { FieldMove } from '../compile/step.ts';
 import type { DynamoClient } from '../connection/client.ts';
-import { type RunContext, rateLimiterFor, reportProgress, requireTable } from '../run/run-context.ts';
+import { type RunContext, reportProgress, requireTable } from '../run/run-context.ts';
 import { encodeNow, encodeValue, generateUuid, type Item, isNull, itemToJson } from './attribute.ts';
 import type { ItemUpdate } from './batch-update.ts';
 import { convertValue } from './convert-value.ts';
-import { RateLimiter } from './rate-limiter.ts';
 import { moveProgressId, progressRemoval, resumeScan, ScanProgress } from './resumable-scan.ts';
 import { itemKey, nameInFilter, type ScanJob, scanTable, startOfTable } from './scan.ts';
 
 /** Applies a move to every item, resuming where an interrupted attempt stopped. */
 export async function moveField(context: RunContext, table: string, move: FieldMove): Promise<void> {
   const { client, state, epoch } = context;
-  const { name, items, shape } = await requireTable(context, table);
+  const { name, items, shape, limits } = await requireTable(context, table);
   const job = createHash('sha256').update(canonicalJson(move)).digest('hex');
   const progress = new ScanProgress(
     state,
@@ -38,7 +37,7 @@ export async function moveField(context: RunContext, table: string, move: FieldM
     shape,
     attributes,
     ...(filter && { filter }),
-    rateLimiter: await rateLimiterFor(context, name),
+    limits,
     assertLease: context.assertLease,
     repeatable: true,
     updateFor,
@@ -57,7 +56,7 @@ export async function assertMovable(context: RunContext, table: string, move: Fi
 export async function assertItems(
   context: RunContext,
   table: string,
-  { name, items, shape }: Awaited<ReturnType<typeof requireTable>>,
+  { name, items, shape, limits }: Awaited<ReturnType<typeof requireTable>>,
   check: ItemCheck,
 ): Promise<void> {
   const { client } = context;
@@ -70,7 +69,7 @@ export async function assertItems(
     attributes: check.attributes,
     ...(check.filter && { filter: check.filter }),
     position,
-    rateLimiter: new RateLimiter(),
+    limits,
     assertLease: context.assertLease,
     updateFor(item) {
       const why = check.problem(item);

@@ -3,8 +3,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 /** The rate does not fall below this, however often the table is throttled. */
 const MIN_PER_SECOND = 25;
 const GROWTH_PER_SECOND = 1.2;
+/** So much of a second is there at the start: a small table need not wait. */
+const START = 0.25;
 
-/** Limits the items written per second: a fixed limit, and a lower one for a while after DynamoDB throttles. */
+/** Limits the units, or items, used per second: a fixed limit, and a lower one for a while after DynamoDB throttles. */
 export class RateLimiter {
   readonly #limit: number;
   #rate: number;
@@ -17,16 +19,26 @@ export class RateLimiter {
   constructor(limit = Number.POSITIVE_INFINITY) {
     this.#limit = limit;
     this.#rate = limit;
+    this.#tokens = Number.isFinite(limit) ? limit * START : 0;
   }
 
-  /** Waits until that many items may be written. */
-  async acquire(items: number): Promise<void> {
-    this.#count(items);
-    this.#fill();
-    if (!Number.isFinite(this.#rate)) return;
-    this.#tokens -= items;
+  /** Per second, at this moment. */
+  get rate(): number {
+    return this.#rate;
+  }
+
+  /** Waits until that many may be used. */
+  async acquire(count: number): Promise<void> {
+    this.charge(count);
     // The tokens may go negative: the next caller then waits longer.
     if (this.#tokens < 0) await wait((-this.#tokens / this.#rate) * 1000);
+  }
+
+  /** What was used without being acquired; the next caller waits for it. */
+  charge(count: number): void {
+    this.#count(count);
+    this.#fill();
+    if (Number.isFinite(this.#rate)) this.#tokens -= count;
   }
 
   slowDown(): void {
@@ -51,12 +63,12 @@ export class RateLimiter {
     if (now - this.#throttledAt > 1000) this.#rate = Math.min(this.#limit, this.#rate * GROWTH_PER_SECOND ** seconds);
   }
 
-  #count(items: number): void {
+  #count(count: number): void {
     const now = performance.now();
     if (now - this.#recentSince > 5000) {
       this.#recent = 0;
       this.#recentSince = now;
     }
-    this.#recent += items;
+    this.#recent += count;
   }
 }

@@ -4,7 +4,7 @@ import type { DynamoClient } from '../connection/client.ts';
 import type { AssertLease } from '../connection/wait-for-table.ts';
 import { type Item, parseKey, serializeKey } from './attribute.ts';
 import { type ItemUpdate, MAX_BATCH, updateBatch } from './batch-update.ts';
-import type { RateLimiter } from './rate-limiter.ts';
+import { batchesAtOnce, type CapacityLimits, pageSize } from './capacity.ts';
 
 /** The progress of a scan of a table. Another process can resume from it. */
 export interface ScanPosition {
@@ -26,7 +26,7 @@ export interface ScanJob {
   /** DynamoDB returns only items that pass it. Names are written with `nameInFilter`. */
   readonly filter?: { readonly text: string; readonly values?: Item };
   readonly position: ScanPosition;
-  readonly rateLimiter: RateLimiter;
+  readonly limits: CapacityLimits;
   readonly assertLease: AssertLease;
   /** The update an item needs; undefined for none. */
   updateFor(item: Item): ItemUpdate | undefined;
@@ -36,17 +36,18 @@ export interface ScanJob {
   onPage(position: ScanPosition): Promise<void>;
 }
 
-/** Items per page. */
+/** Items per page, at most. */
 const PAGE_SIZE = 500;
-const CONCURRENT_BATCHES = 8;
 const SEGMENT_COUNT = 4;
 /** A table with fewer items is scanned in one segment. */
 const ONE_SEGMENT_BELOW = 1_000;
 /** Attempts at an item that other clients keep changing. */
 const MAX_ROUNDS = 20;
 
+export const segmentCount = (items: number): number => (items < ONE_SEGMENT_BELOW ? 1 : SEGMENT_COUNT);
+
 export function startOfTable(items: number): ScanPosition {
-  const segments = Array.from({ length: items < ONE_SEGMENT_BELOW ? 1 : SEGMENT_COUNT }, () => ({ done: false }));
+  const segments = Array.from({ length: segmentCount(items) }, () => ({ done: false }));
   return { segments, scanned: 0, matched: 0, changed: 0 };
 }
 
@@ -73,17 +74,32 @@ async function allSettled(works: readonly Promise<void>[]): Promise<void> {
 }
 
 async function scanSegment(job: ScanJob, segment: number, stopped: AbortSignal): Promise<void> {
-  const { client, position } = job;
+  const {
+    client,
+    position,
+    limits: { read },
+  } = job;
   const progress = position.segments[segment];
+  let unitsPerItem = 1;
   while (progress && !progress.done && !stopped.aborted) {
+    // Waits for what earlier pages have used.
+    await read.acquire(0);
     await job.assertLease();
-    const page = await client.send('Scan', {
-      ...scanInput(job),
-      Segment: segment,
-      TotalSegments: position.segments.length,
-      Limit: PAGE_SIZE,
-      ...(progress.last !== undefined && { ExclusiveStartKey: parseKey(progress.last) }),
-    });
+    const page = await client.send(
+      'Scan',
+      {
+        ...scanInput(job),
+        Segment: segment,
+        TotalSegments: position.segments.length,
+        Limit: pageSize(read, unitsPerItem, PAGE_SIZE),
+        ReturnConsumedCapacity: 'TOTAL',
+        ...(progress.last !== undefined && { ExclusiveStartKey: parseKey(progress.last) }),
+      },
+      { onThrottled: () => read.slowDown() },
+    );
+    const units = page.ConsumedCapacity?.CapacityUnits ?? 0;
+    read.charge(units);
+    if (page.ScannedCount && units > 0) unitsPerItem = units / page.ScannedCount;
     const counts = await updatePage(job, page.Items ?? [], stopped);
     if (stopped.aborted) return;
     position.scanned += page.ScannedCount ?? 0;
@@ -147,18 +163,18 @@ async function updatePage(
     batches.length = 0;
     throw error;
   };
-  await allSettled(Array.from({ length: CONCURRENT_BATCHES }, () => worker().catch(orStop)));
+  await allSettled(Array.from({ length: batchesAtOnce(job.limits.write) }, () => worker().catch(orStop)));
   return counts;
 }
 
 /** Reads an item again that another client has changed, until its update succeeds or is not needed. */
 async function updateUntilDone(job: ScanJob, batch: readonly ItemUpdate[]): Promise<number> {
-  const { client, table, rateLimiter, assertLease } = job;
+  const { client, table, limits, assertLease } = job;
   let changed = 0;
   let left = batch;
   for (let round = 0; left.length > 0; round += 1) {
     if (round === MAX_ROUNDS) throw contendedItem(table);
-    const outcomes = await updateBatch(client, table, left, rateLimiter, assertLease);
+    const outcomes = await updateBatch(client, table, left, limits, assertLease);
     changed += outcomes.filter((outcome) => outcome === 'updated').length;
     const next: ItemUpdate[] = [];
     for (const [index, { key }] of left.entries()) {

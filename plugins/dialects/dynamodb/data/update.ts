@@ -9,7 +9,7 @@ import { assertNoSelfReads, sourceFields } from '../../shared/update-assignments
 import { keyNames, type TableShape } from '../catalog/table-shape.ts';
 import { attributeTypes } from '../compile/types.ts';
 import { describeTimeToLive } from '../connection/wait-for-table.ts';
-import { type RunContext, rateLimiterFor, reportProgress, requireTable } from '../run/run-context.ts';
+import { type RunContext, reportProgress, requireTable } from '../run/run-context.ts';
 import { encodeNow, encodeValue, type FieldEncoding, type Item, isNull } from './attribute.ts';
 import type { ItemUpdate } from './batch-update.ts';
 import { convertValue } from './convert-value.ts';
@@ -22,7 +22,7 @@ export async function updateItems(
   job: UpdateJob,
 ): Promise<UpdateResult> {
   const { client, state } = context;
-  const { name, items, shape } = await requireTable(context, job.table);
+  const { name, items, shape, limits } = await requireTable(context, job.table);
   const ttl = (await describeTimeToLive(client, name))?.AttributeName;
   const fieldOf = (of: string): Field & FieldEncoding => {
     const field = job.collection.fields.get(of);
@@ -49,7 +49,7 @@ export async function updateItems(
     shape,
     attributes: attributesRead(job),
     ...(text !== '' && { filter: { text, ...(Object.keys(values).length > 0 && { values }) } }),
-    rateLimiter: await rateLimiterFor(context, name),
+    limits,
     assertLease: async () => undefined,
     repeatable: job.usesNow !== true,
     // DynamoDB's filter does not apply to an item that is read again.

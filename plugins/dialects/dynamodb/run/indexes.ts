@@ -10,8 +10,8 @@ import type { Input } from '../connection/client.ts';
 import { errorName, isNotFound, isThrottled } from '../connection/errors.ts';
 import { waitForTable } from '../connection/wait-for-table.ts';
 import { itemToJson } from '../data/attribute.ts';
-import { RateLimiter } from '../data/rate-limiter.ts';
-import { itemKey, nameInFilter, scanTable, startOfTable } from '../data/scan.ts';
+import { capacityLimits } from '../data/capacity.ts';
+import { itemKey, nameInFilter, scanTable, segmentCount, startOfTable } from '../data/scan.ts';
 import { indexInput } from './create-table.ts';
 import { type RunContext, sendChange } from './run-context.ts';
 
@@ -120,6 +120,7 @@ async function assertIndexable(
   if (keys.some((one) => one.sort?.name === key.name || one[role]?.name === key.name)) return;
   const name = nameInFilter(key.name);
   const maxBytes = MAX_KEY_BYTES[role];
+  const items = found.ItemCount ?? 0;
   const examples: string[] = [];
   let count = 0;
   const length = key.type === 'N' ? '' : ` OR size(${name}) = :none OR size(${name}) > :most`;
@@ -135,8 +136,8 @@ async function assertIndexable(
         ...(length !== '' && { ':none': { N: '0' }, ':most': { N: String(maxBytes / MAX_BYTES_PER_CHARACTER) } }),
       },
     },
-    position: startOfTable(found.ItemCount ?? 0),
-    rateLimiter: new RateLimiter(),
+    position: startOfTable(items),
+    limits: capacityLimits(found, segmentCount(items)),
     assertLease,
     updateFor(item) {
       if (fitsKey(item[key.name], key.type, maxBytes)) return undefined;

@@ -4,7 +4,8 @@ import { shapeOfTable, type TableShape } from '../catalog/table-shape.ts';
 import type { Action, DynamoClient, Input, Output } from '../connection/client.ts';
 import type { StateTable } from '../connection/state-table.ts';
 import { type AssertLease, describeTable } from '../connection/wait-for-table.ts';
-import { RateLimiter } from '../data/rate-limiter.ts';
+import { type CapacityLimits, capacityLimits } from '../data/capacity.ts';
+import { segmentCount } from '../data/scan.ts';
 
 /** The dependencies of every step of a run. */
 export interface RunContext {
@@ -41,25 +42,19 @@ export function reportProgress(
   onProgress?.({ collection, done, ...(total >= done && { total }), ...(checksOnly && { checksOnly }) });
 }
 
-/** Throws `collection_unknown`. `items` is DynamoDB's estimate. */
+/** Throws `collection_unknown`. `items` is DynamoDB's estimate; `limits` are for one scan. */
 export async function requireTable(
-  { client }: Pick<RunContext, 'client'>,
+  { client, itemsPerSecond }: Pick<RunContext, 'client' | 'itemsPerSecond'>,
   table: string,
-): Promise<{ name: string; items: number; shape: TableShape }> {
+): Promise<{ name: string; items: number; shape: TableShape; limits: CapacityLimits }> {
   const name = client.table(table);
   const found = await describeTable(client, name);
-  if (found) return { name, items: found.ItemCount ?? 0, shape: shapeOfTable(found, undefined) };
+  if (found) {
+    const items = found.ItemCount ?? 0;
+    const limits = capacityLimits(found, segmentCount(items), itemsPerSecond);
+    return { name, items, shape: shapeOfTable(found, undefined), limits };
+  }
   throw new SvcError('collection_unknown', `The table "${table}" does not exist.`, {
     next: ['See what differs: svc db schema check'],
   });
-}
-
-/** On a provisioned table data moves use half of the write capacity; the application needs the other half. */
-export async function rateLimiterFor(
-  { client, itemsPerSecond }: Pick<RunContext, 'client' | 'itemsPerSecond'>,
-  name: string,
-): Promise<RateLimiter> {
-  if (itemsPerSecond !== undefined) return new RateLimiter(itemsPerSecond);
-  const units = (await describeTable(client, name))?.ProvisionedThroughput?.WriteCapacityUnits ?? 0;
-  return new RateLimiter(units > 0 ? Math.max(1, units / 2) : undefined);
 }

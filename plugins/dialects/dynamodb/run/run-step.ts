@@ -51,7 +51,7 @@ async function registerTable(
   { table, definition, empty, added }: DynamoStep & { kind: 'register' },
 ): Promise<TransactWriteItem[]> {
   const { client, state } = context;
-  const found = await requireTable({ client }, table);
+  const found = await requireTable(context, table);
   // If an earlier attempt registered the table, items written since then must not fail the step.
   const isRegistered = async () => {
     const registered = (await readEntry(state, table))?.collection;

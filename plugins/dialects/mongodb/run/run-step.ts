@@ -74,17 +74,7 @@ export async function runStep(
       await renameCollection(context, step);
       return [];
     case 'validate':
-      if (context.settings.validators && !step.registryOnly) {
-        const { validator, validationLevel, validationAction } = step;
-        await runAtomicCommand(context, {
-          collMod: step.collection,
-          validator: validator ? fromExtendedJson(context.server, validator) : {},
-          // The driver omits undefined options.
-          validationLevel,
-          validationAction,
-        });
-      }
-      if (step.catchUp) await applyCatchUp(context, step.collection, step.catchUp);
+      await setValidator(context, step);
       return entryAfter(step);
     case 'createIndexes':
       await createIndexes(context, step.collection, step.indexes);
@@ -119,6 +109,22 @@ export async function runStep(
       await runCommand(context.server, step.command, context.onChange);
       return [];
   }
+}
+
+/**
+ * Documents that were written since the documents were changed may not fit. Until they do, the validator is moderate: the
+ * application may update them, and may not write more of them.
+ */
+async function setValidator(context: RunContext, step: Extract<MongoStep, { kind: 'validate' }>): Promise<void> {
+  const { collection, validationLevel, validationAction, catchUp } = step;
+  const isSet = context.settings.validators && !step.registryOnly;
+  const validator = step.validator ? fromExtendedJson(context.server, step.validator) : {};
+  const set = (level: string | undefined) =>
+    // The driver omits undefined options.
+    runAtomicCommand(context, { collMod: collection, validator, validationLevel: level, validationAction });
+  if (isSet) await set(catchUp ? 'moderate' : validationLevel);
+  if (catchUp) await applyCatchUp(context, collection, catchUp);
+  if (isSet && catchUp && validationLevel !== 'moderate') await set(validationLevel ?? 'strict');
 }
 
 /** Repeats the moves for documents written before the validator was set. Throws `data_violates`; the step may run again. */
