@@ -35,7 +35,13 @@ export async function mergedPage<R extends object>(
   const lists = equalsOf(query).map((equals): SortedList<Versioned<R>> => {
     let cursor = start;
     return async (_after, limit) => {
-      const page = await pageOf({ ...rest, ...read, equals, limit, ...(cursor !== undefined && { cursor }) });
+      const page = await pageOf({
+        ...rest,
+        ...read,
+        equals,
+        limit: Math.min(limit, query.limit),
+        ...(cursor !== undefined && { cursor }),
+      });
       cursor = page.cursor;
       return { items: page.records, more: cursor !== undefined };
     };

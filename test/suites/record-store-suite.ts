@@ -187,6 +187,8 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
             found.slice(0, limit),
           );
         }
+        const rare = await records.page('bySize', { anyOf: [{ kind: 'rare' }], limit: 1000 });
+        assert.equal(rare.records.length, 8);
         const bounded = await records.page('bySize', { anyOf, from: 2, to: 3, limit: 4, columns: ['kind'] });
         assert.deepEqual(
           bounded.records.map(({ record, version }) => [record, version]),
