@@ -35,6 +35,12 @@ export function endMirror(collection: Collection, field: string, mirrors: string
   return { mirrors: left };
 }
 
+/** What drops one of two that are kept in step; nothing for any other field. */
+export function mirrorToEnd({ mirrors = [] }: Collection, field: string): { readonly mirrors?: string } {
+  const other = mirrors.find((mirror) => mirror.includes(field))?.find((name) => name !== field);
+  return other === undefined ? {} : { mirrors: other };
+}
+
 /** Throws `field_in_use` if a trigger names the field; without `field`, if one names the table. */
 export function assertNotMirrored({ name, mirrors = [] }: Collection, field?: string): void {
   const found = mirrors.find((mirror) => field === undefined || mirror.includes(field));

@@ -46,6 +46,7 @@ function hasPresentFields(names: PresentNames, operation: Operation): boolean {
 
 function checkedFields(operation: Operation): readonly string[] | undefined {
   if (operation.type === 'modifyField') return [operation.field];
+  if (operation.type === 'addField' && operation.mirrors !== undefined) return [operation.mirrors];
   if (operation.type === 'dropField' && operation.mirrors !== undefined) return [operation.field, operation.mirrors];
   return operation.type === 'addConstraint' ? (operation.constraint.columns ?? []) : undefined;
 }
