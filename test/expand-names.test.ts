@@ -174,3 +174,49 @@ function testCheckedFirst(engine: TestEngine): void {
         await migrate(target, [setup, expand].map(definedInCode));
       }));
 }
+
+for (const engine of sqlEngines) {
+  if (engine.missing !== undefined) continue;
+  test(`${engine.name}: a migration that needs the second half says how to apply it first`, () =>
+    engine.withDatabase(async (target) => {
+      const collection = 'users';
+      const name = { name: 'name', type: 'string', length: 20 } as const;
+      const migrationOf = (tag: string, up: Operation[], contracts?: string): Migration => ({
+        tag,
+        name: tag,
+        up,
+        down: [],
+        irreversible: 'It is not needed.',
+        ...(contracts !== undefined && { contracts }),
+      });
+      const first = '20260101_000000_expand';
+      const second = '20260102_000000_contract';
+      const all = [
+        migrationOf(first, [
+          {
+            type: 'createCollection',
+            name: collection,
+            fields: [{ name: 'id', type: 'integer', primaryKey: true }, name],
+          },
+          { type: 'addField', collection, field: { ...name, name: 'full_name' }, mirrors: 'name' },
+        ]),
+        migrationOf(second, [{ type: 'dropField', collection, field: 'name', mirrors: 'full_name' }], first),
+        migrationOf('20260103_000000_again', [{ type: 'addField', collection, field: name }]),
+      ].map(definedInCode);
+      await assert.rejects(migrate(target, all), {
+        code: 'field_exists',
+        next: [
+          `svc db migrate --to ${first}, then svc db migrate contract, then svc db migrate`,
+          `Or, if every environment has applied "${second}", remove "contracts" from it: svc db migrate then applies it before this one.`,
+        ],
+      });
+      await migrate(target, all, { to: first });
+      await assert.rejects(
+        migrate(target, all),
+        (error: { next: string[] }) => error.next[0] === 'svc db migrate contract, then svc db migrate',
+      );
+      await migrate(target, all, { contract: true });
+      await migrate(target, all);
+      await target.connection.query("INSERT INTO users (id, full_name, name) VALUES (1, 'a', 'b')");
+    }));
+}

@@ -16,7 +16,9 @@ export function addMirror(collection: Collection, field: Field, mirrors: string)
   if (why !== undefined) {
     throw new SvcError('field_invalid', `"${collection.name}.${field.name}" cannot mirror "${mirrors}": ${why}.`, {
       why: 'A trigger gives each of the two fields what is written to the other.',
-      next: ['Rename the field without "mirrors", or change its definition in another migration.'],
+      next: [
+        'Rename the field without --expand or "mirrors", or change its definition before, in a migration of its own.',
+      ],
     });
   }
   return { mirrors: [...(collection.mirrors ?? []), [field.name, mirrors]] };

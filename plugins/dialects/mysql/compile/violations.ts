@@ -15,6 +15,7 @@ export interface Violation {
   /** True for a violating row. */
   readonly condition: string;
   readonly why: string;
+  readonly next?: string;
   /** The columns that the condition reads, by table. */
   readonly reads: Readonly<Record<string, readonly string[]>>;
   readonly foreignKey?: ForeignKeyColumns;
