@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { unattendedText } from '../core/approval/public-view.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import type { Operation } from '../core/schema/operation.ts';
@@ -86,6 +87,13 @@ test('the second half that was deleted is generated again, after later migration
   assert.equal(`${again.contracts}.json`, first);
   assert.deepEqual([again.up, again.down], [deleted.up, deleted.down]);
   assert.match(assertExit(await svc('db', 'schema', 'generate')).stdout, /Nothing to generate/);
+});
+
+test('who approves a second half reads which command applies it', () => {
+  const request = { agentTag: 'svc', tool: 'svc_db_migrate' };
+  const textOf = (action: string) => unattendedText({ ...request, parameters: { action } }, 'now');
+  assert.match(textOf('contract'), /run svc db migrate contract again/);
+  assert.match(textOf('migrate'), /run svc db migrate again/);
 });
 
 /** On MySQL and MariaDB, what a foreign key does to a row runs no triggers: each of the two fields needs one. */
