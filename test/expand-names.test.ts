@@ -96,6 +96,33 @@ test('who approves a second half reads which command applies it', () => {
   assert.match(textOf('migrate'), /run svc db migrate again/);
 });
 
+for (const engine of sqlEngines) {
+  if (engine.missing !== undefined || engine.name === 'pglite') continue;
+  test(
+    `${engine.name}: a view that reads the new field is put back before the field is dropped`,
+    () =>
+      engine.withUrl(async (url) => {
+        const { svc, schema, write } = project({ main: url });
+        const declare = (name: string) => {
+          schema({ users: { id, [name]: 'String' } });
+          write('svc/database/objects/main/view/names.sql', `CREATE VIEW names AS SELECT id, ${name} FROM users`);
+        };
+        declare('name');
+        assertExit(await svc('db', 'schema', 'generate'));
+        assertExit(await svc('db', 'migrate'));
+        declare('full_name');
+        assertExit(await svc('db', 'schema', 'generate', '--rename', 'users.name:full_name', '--expand'));
+        assertExit(await svc('db', 'migrate'));
+        assertExit(await svc('db', 'migrate', 'contract'));
+        for (const _ of ['the second half', 'the first half']) {
+          assertExit(await svc('db', 'migrate', 'rollback', '--yes'));
+          assertExit(await svc('db', 'schema', 'check'));
+        }
+      }),
+    LONG,
+  );
+}
+
 /** On MySQL and MariaDB, what a foreign key does to a row runs no triggers: each of the two fields needs one. */
 function testForeignKey(engine: TestEngine): void {
   test(
