@@ -105,7 +105,7 @@ export function assertOrder(
         ...(fits ? nextStepsToAlign(differences) : []),
         `${fits ? 'Or, if' : 'If'} not applied to another database, ${
           contracts
-            ? `delete ${each === 'it' ? 'its file' : 'their files'}, then svc db schema generate: it writes the second half anew, after the newer files`
+            ? `delete ${each === 'it' ? 'its file' : 'their files'}, then svc db schema generate: it writes the second half again, after the newer files`
             : `give ${each} a newer tag: rename the file, and change "tag" in it${fits ? '' : ', and adapt it to the newer files'}`
         }`,
         `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate${contracts ? ' contract, then svc db migrate' : ''}`,
