@@ -7,6 +7,7 @@ import { fieldOf } from '../../core/schema/find-or-throw.ts';
 import type { Collection, Constraint, Field, Index, SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import type { Renames } from '../../core/schema/rename/renames.ts';
+import type { MigrationFile } from './migration-files.ts';
 
 /** A change in two halves, between which renamed fields have both names. */
 interface ExpandedChange {
@@ -37,6 +38,22 @@ export function expandRenames(before: SchemaModel, target: SchemaModel, renames:
     return mirrors === undefined ? operation : { ...operation, mirrors };
   });
   return { expand, between: applyAll(expand, before), contract };
+}
+
+/** The tag of the migration whose second half these operations are: that was deleted, to be generated again. */
+export function contractedBy(operations: readonly Operation[], files: readonly MigrationFile[]): string | undefined {
+  const drop = operations.find((operation) => operation.type === 'dropField' && operation.mirrors !== undefined);
+  if (drop?.type !== 'dropField') return undefined;
+  const { collection, field, mirrors } = drop;
+  return files.findLast(({ migration }) =>
+    migration.up.some(
+      (operation) =>
+        operation.type === 'addField' &&
+        operation.collection === collection &&
+        operation.field.name === mirrors &&
+        operation.mirrors === field,
+    ),
+  )?.tag;
 }
 
 function assertExpandable(before: SchemaModel, target: SchemaModel, { collections, fields }: Renames): void {

@@ -17,7 +17,7 @@ import type { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
 import type { MigrationOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
-import { expandRenames } from './expand.ts';
+import { contractedBy, expandRenames } from './expand.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
 import { type MigrationPart, splitIntoMigrations } from './migration-parts.ts';
@@ -87,8 +87,11 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
       model,
     );
   const present = objectsFromFiles(files);
-  if (!options.expand)
-    return written(parts(renamesByCopy(diff(before, target.model, target.renames), dialect, before), before, present));
+  if (!options.expand) {
+    const operations = renamesByCopy(diff(before, target.model, target.renames), dialect, before);
+    const contracts = contractedBy(operations, files);
+    return written(parts(operations, before, present), contracts === undefined ? undefined : 'contract', contracts);
+  }
   const { expand, between, contract } = expandRenames(before, target.model, target.renames);
   for (const operation of expand) assertMirrors(dialect, operation);
   const first = written(parts(expand, before, present), 'expand');
@@ -187,12 +190,12 @@ const createdCollections = (operations: readonly Operation[]): string[] =>
   operations.flatMap((operation) => (operation.type === 'createCollection' ? [operation.name] : []));
 
 async function resolveRenames(
-  { dialect, entry, rename, drop, promptRename }: GenerateOptions,
+  { dialect, entry, rename, drop, expand = false, promptRename }: GenerateOptions,
   before: SchemaModel,
 ): Promise<ResolvedDeclaration> {
   const { renames, drops } = parseRenameFlags({ rename, drop }, entry, before);
   for (;;) {
-    const target = await entry.declare(before, { renames, drops }, dialect.capabilities.names);
+    const target = await entry.declare(before, { renames, drops, expand }, dialect.capabilities.names);
     const undecided = [...target.ambiguous, ...undecidedRenames(before, target.model, target.renames)].filter(
       (pair) => !drops.has(dropKey(pair)),
     );

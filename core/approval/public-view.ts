@@ -99,10 +99,18 @@ export function votesOf(row: ApprovalRow, reveal = false): readonly ApprovalVote
   }));
 }
 
+/** The actions of plans that are commands of their own. */
+const SUBCOMMANDS: ReadonlySet<string> = new Set(['contract', 'purge', 'rollback']);
+
 /** What an approver reads if no process waits for the decision. */
-export function unattendedText(request: Pick<ApprovalRequest, 'agentTag' | 'tool'>, since: string): string {
+export function unattendedText(
+  request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 'parameters'>,
+  since: string,
+): string {
+  const { action } = request.parameters;
+  const subcommand = typeof action === 'string' && SUBCOMMANDS.has(action) ? ` ${action}` : '';
   const then = isPlanRequest(request)
-    ? 'run svc db migrate again: it applies the plan'
+    ? `run svc db migrate${subcommand} again: it applies the plan`
     : 'the tool runs only if another process takes the call up';
   return `Nobody is waiting for this decision (last seen ${since}). If approved, ${then}.`;
 }

@@ -55,7 +55,8 @@ export async function migrate(
   const isReviewed = options.confirm !== undefined || isPlanReviewed(target);
   const confirmed = isReviewed ? await planUpAfterRecovery(target, history, defined, options) : undefined;
   if (confirmed) await options.confirm?.(confirmed);
-  const plan = confirmed && (await reviewPlan(target, history, 'migrate', confirmed, options.ask));
+  const action = options.contract ? 'contract' : 'migrate';
+  const plan = confirmed && (await reviewPlan(target, history, action, confirmed, options.ask));
 
   // Lock, read the history again, finish interrupted migrations, plan, then run and record each migration.
   const ran = await runUnderLock(target, { ...options, plan }, startedAt, async (current, rolledBack) => {

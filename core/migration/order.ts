@@ -81,8 +81,10 @@ export function assertOrder(
   dialect: string,
 ): void {
   const newest = completed.reduce((last, { tag, origin }) => (origin === 'file' && tag > last ? tag : last), '');
-  const older = pending.filter(({ tag }) => tag < newest).map(({ tag }) => tag);
+  const late = pending.filter(({ tag }) => tag < newest);
+  const older = late.map(({ tag }) => tag);
   if (older.length === 0) return;
+  const contracts = late.every((one) => one.contracts !== undefined);
   const all = [...completed, ...pending.map(asApplied)];
   const known = new Set(orderDifferences(completed, dialect));
   const differences = orderDifferences(all, dialect).filter((line) => !known.has(line));
@@ -101,8 +103,12 @@ export function assertOrder(
       state: 'Nothing was changed.',
       next: [
         ...(fits ? nextStepsToAlign(differences) : []),
-        `${fits ? 'Or, if' : 'If'} not applied to another database, give ${each} a newer tag: rename the file, and change "tag" in it${fits ? '' : ', and adapt it to the newer files'}`,
-        `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate`,
+        `${fits ? 'Or, if' : 'If'} not applied to another database, ${
+          contracts
+            ? `delete ${each === 'it' ? 'its file' : 'their files'}, then svc db schema generate: it writes the second half again, after the newer files`
+            : `give ${each} a newer tag: rename the file, and change "tag" in it${fits ? '' : ', and adapt it to the newer files'}`
+        }`,
+        `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate${contracts ? ' contract, then svc db migrate' : ''}`,
       ],
       details: { tags: older, differences },
     },

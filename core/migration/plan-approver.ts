@@ -73,7 +73,7 @@ export interface AskOptions {
 export interface ShownPlan {
   readonly environment: string;
   readonly database: string;
-  /** `migrate`, `rollback`, `purge`, `resolve --retry`, `up`, `down`, or an operation of `db.schema`. */
+  /** `migrate`, `contract`, `rollback`, `purge`, `resolve --retry`, `up`, `down`, or an operation of `db.schema`. */
   readonly action: string;
   readonly migrations: readonly ShownMigration[];
   /** How long what is dropped is kept. Absent if nothing is. */

@@ -56,8 +56,14 @@ export async function planUp(
   const migrations = pending.map(({ migration }) => migration);
   const { name: dialect } = target.dialect;
   try {
-    for (const one of pending)
-      planned.push(await planPending(target, one, model, created, history, keepOf?.(one.migration)));
+    for (const one of pending) {
+      const replace = keepOf?.(one.migration);
+      planned.push(
+        await planPending(target, one, model, created, history, replace).catch((error) => {
+          throw afterContract(error, one, reconciled.pending, options);
+        }),
+      );
+    }
   } catch (error) {
     if (isSvcError(error) && fitsOnlyInTagOrder(completed, migrations, dialect)) {
       assertOrder(completed, migrations, dialect);
@@ -83,6 +89,24 @@ export function wantedBy(
 /** The pending migrations that wait for `svc db migrate contract`. */
 export const contractsOf = (pending: readonly DefinedMigration[]): readonly DefinedMigration[] =>
   pending.filter(({ migration }) => migration.contracts !== undefined);
+
+/** An error because of a name that an earlier migration drops, which waits for `svc db migrate contract`. */
+function afterContract(
+  error: unknown,
+  { tag }: DefinedMigration,
+  pending: readonly DefinedMigration[],
+  { contract }: PlanUpOptions,
+): unknown {
+  const waiting = contract ? undefined : contractsOf(pending).find((one) => one.tag < tag);
+  if (!waiting || !isSvcError(error) || !(error.code === 'field_in_use' || error.code === 'field_exists')) return error;
+  const first = pending.find((one) => one.tag === waiting.migration.contracts);
+  return error.with({
+    next: [
+      `${first ? `svc db migrate --to ${first.tag}, then ` : ''}svc db migrate contract, then svc db migrate`,
+      `Or, if every environment has applied "${waiting.tag}", remove "contracts" from it: svc db migrate then applies it before this one.`,
+    ],
+  });
+}
 
 /** The pending migrations up to and including this tag. */
 export function upTo(pending: readonly DefinedMigration[], to: string | undefined): readonly DefinedMigration[] {

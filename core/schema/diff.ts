@@ -5,6 +5,7 @@ import { toCreateCollection, toCreateIndex, toFieldDefinition } from './define.t
 import { diffField } from './define-field.ts';
 import { collectionOf } from './find-or-throw.ts';
 import { dependentsOfCollection, primaryKeyFields, sameColumns, uniqueKeys } from './keys.ts';
+import { mirrorToEnd } from './mirror.ts';
 import type { Collection, Constraint, ForeignKey, Index, SchemaModel } from './model.ts';
 import { MutableSchema, referencedTables } from './mutable-schema.ts';
 import { fieldsInTextOfConstraint, fieldsInTextOfIndex } from './native.ts';
@@ -144,7 +145,8 @@ function changeFields(script: Script, { before, after }: CollectionPair): void {
   const remaining = new Map([...before.fields.keys()].flatMap((old) => newToOld(old, successor(old))));
   const added = [...after.fields.values()].filter((field) => !remaining.has(field.name));
   const dropRemoved = () => {
-    for (const field of removed) emit(script, { type: 'dropField', collection, field });
+    for (const field of removed)
+      emit(script, { type: 'dropField', collection, field, ...mirrorToEnd(collectionOf(draft, collection), field) });
   };
   // Some engines do not allow tables without fields.
   const replacesAll = remaining.size === 0;

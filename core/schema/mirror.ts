@@ -16,7 +16,9 @@ export function addMirror(collection: Collection, field: Field, mirrors: string)
   if (why !== undefined) {
     throw new SvcError('field_invalid', `"${collection.name}.${field.name}" cannot mirror "${mirrors}": ${why}.`, {
       why: 'A trigger gives each of the two fields what is written to the other.',
-      next: ['Rename the field without "mirrors", or change its definition in another migration.'],
+      next: [
+        'Rename the field without --expand or "mirrors", or change its definition before, in a migration of its own.',
+      ],
     });
   }
   return { mirrors: [...(collection.mirrors ?? []), [field.name, mirrors]] };
@@ -33,6 +35,12 @@ export function endMirror(collection: Collection, field: string, mirrors: string
     });
   }
   return { mirrors: left };
+}
+
+/** What drops one of two that are kept in step; nothing for any other field. */
+export function mirrorToEnd({ mirrors = [] }: Collection, field: string): { readonly mirrors?: string } {
+  const other = mirrors.find((mirror) => mirror.includes(field))?.find((name) => name !== field);
+  return other === undefined ? {} : { mirrors: other };
 }
 
 /** Throws `field_in_use` if a trigger names the field; without `field`, if one names the table. */

@@ -76,7 +76,7 @@ export function resolveDeclaration(
     }
   }
   const { renames, ambiguous } = declaredRenames(declaration, model, previous, decisions);
-  const names = mapNames(previous, model, renames);
+  const names = mapNames(previous, model, decisions.expand ? { ...renames, fields: new Map() } : renames);
   const origins = new Map([...previous.values()].map((collection) => [names.collection(collection.name), collection]));
   const owners = new Map(
     [...previous.values()].flatMap(({ name, indexes, constraints }) =>

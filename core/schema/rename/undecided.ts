@@ -21,6 +21,8 @@ export interface RenameDecisions {
   readonly renames: readonly UndecidedRename[];
   /** In the format of `dropKey`. */
   readonly drops: ReadonlySet<string>;
+  /** Both names of a field exist for a time, so that nothing over the new one takes a name from the old one. */
+  readonly expand?: boolean;
 }
 
 export const NO_DECISIONS: RenameDecisions = { renames: [], drops: new Set() };

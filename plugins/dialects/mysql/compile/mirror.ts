@@ -51,12 +51,13 @@ export function mirrors(grammar: Grammar<MysqlStep>, traits: Traits): Mirrors {
       const condition = `NOT ${isSame(quoteIdentifier(field.name), quoteIdentifier(other.name))}`;
       const why = `Values of ${field.name} and ${other.name} differ.`;
       const text = `SELECT 1 FROM ${quoteIdentifier(table)} WHERE ${condition} LIMIT 1 -- finds no row`;
+      const next = 'Give both fields the same value in those rows.';
       const reads = { [table]: [field.name, other.name] };
       return [
-        planned({ kind: 'checkRows', table, condition, why }, text, { idempotent: true }),
+        planned({ kind: 'checkRows', table, condition, why, next }, text, { idempotent: true }),
         ...triggersOf(before, field, other).flatMap((trigger) => drop(table, trigger)),
         {
-          ...withViolations(grammar.dropField(before, field), [{ condition, why, reads }]),
+          ...withViolations(grammar.dropField(before, field), [{ condition, why, next, reads }]),
           destructive: false,
           check: missingQuery(existsQuery('columns', table, { column_name: field.name })),
         },

@@ -63,6 +63,7 @@ interface CheckRows extends RejectedRows {
 export interface RejectedRows {
   readonly condition: string;
   readonly why: string;
+  readonly next?: string;
 }
 
 export type AlterClause =

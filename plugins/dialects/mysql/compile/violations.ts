@@ -15,6 +15,7 @@ export interface Violation {
   /** True for a violating row. */
   readonly condition: string;
   readonly why: string;
+  readonly next?: string;
   /** The columns that the condition reads, by table. */
   readonly reads: Readonly<Record<string, readonly string[]>>;
   readonly foreignKey?: ForeignKeyColumns;
@@ -70,9 +71,18 @@ export function findViolations(
           : []),
       ];
     }
+    case 'addField': {
+      // The column gets the values of this one after it is added.
+      const other = collection.fields.get(operation.mirrors ?? '');
+      if (!other) return [];
+      const { name, required, unique } = operation.field;
+      return [
+        ...(required && !other.required ? nullValues(table, other.name, name) : []),
+        ...(unique && !other.unique ? duplicates(table, [other.name]) : []),
+      ];
+    }
     case 'dropCollection':
     case 'renameCollection':
-    case 'addField':
     case 'dropField':
     case 'renameField':
     case 'dropIndex':
@@ -128,10 +138,10 @@ function attributesOf(grammar: Grammar, field: Field | undefined, table: string)
   return field ? columnDefinition(withoutType, field, table).slice(quoteIdentifier(field.name).length) : '';
 }
 
-const nullValues = (table: string, column: string): Violation[] => [
+const nullValues = (table: string, column: string, required = column): Violation[] => [
   {
     condition: `${quoteIdentifier(column)} IS NULL`,
-    why: `${column} would be required.`,
+    why: `${required} would be required.`,
     reads: { [table]: [column] },
   },
 ];

@@ -75,18 +75,23 @@ const NO_SUCH_TABLE = 1146;
 export async function assertNoRows(
   exec: ExecSql,
   table: string,
-  { condition, why }: RejectedRows,
+  { condition, why, next }: RejectedRows,
   withClause = '',
 ): Promise<void> {
   const found = await countRows(exec, `${quoteIdentifier(table)} WHERE ${condition}`, withClause);
-  if (found > 0) throw violationError(table, found, why);
+  if (found > 0) throw violationError(table, found, why, next);
 }
 
-function violationError(table: string, rows: number, why: string): SvcError {
+function violationError(
+  table: string,
+  rows: number,
+  why: string,
+  next = 'Correct the rows in an earlier migration, or give a new field a default.',
+): SvcError {
   const count = rows > MAX_COUNTED ? `more than ${MAX_COUNTED.toLocaleString('en')}` : rows.toLocaleString('en');
   return new SvcError('data_violates', 'Rows in the table do not allow the change.', {
     why: `${why} "${table}" has ${count} such ${rows === 1 ? 'row' : 'rows'}.`,
-    next: ['Correct the rows in an earlier migration, or give a new field a default.'],
+    next: [next],
     details: { table, rows },
   });
 }

@@ -55,8 +55,9 @@ export async function findReaders(
     ({ kind, name }) => !droppedObjects.has(`${kind}/${name}`) && !(kind !== 'view' && replaced.has(`${kind}/${name}`)),
   );
   const createdAgain = unchangedCreations(operations);
+  const texts = replacedViews(operations);
   return removals.flatMap((removal): PreflightFailure[] => {
-    const reader = readers.find((one) => reads(one, removal));
+    const reader = readers.find((one) => reads(one, removal) && !isReadNoMore(texts.get(one.name), removal));
     const again = all.flatMap((one): PreflightFailure[] => {
       const statement = createdAgain.get(`${one.kind}/${one.name}`) ?? -1;
       const isCertain = one.kind === 'view' || one.table === removal.table;
@@ -80,6 +81,26 @@ function unchangedCreations(operations: readonly MigrationOperation[]): Readonly
   }
   return created;
 }
+
+interface ReplacedView {
+  readonly statement: number;
+  /** As its author wrote it, in lower case. */
+  readonly text: string;
+}
+
+function replacedViews(operations: readonly MigrationOperation[]): ReadonlyMap<string, ReplacedView> {
+  return new Map(
+    operations.flatMap((one, statement): [string, ReplacedView][] =>
+      one.type === 'replaceObject' && one.kind === 'view'
+        ? [[one.name, { statement, text: one.definition.toLowerCase() }]]
+        : [],
+    ),
+  );
+}
+
+/** Whether an earlier step gives a view a text without the name. */
+const isReadNoMore = (view: ReplacedView | undefined, { statement, table, column = table }: Removal): boolean =>
+  view !== undefined && view.statement < statement && !lowerCaseContainsWord(view.text, column);
 
 /** Without columns that the run adds: what reads one has it from another table, or is unusable already. */
 function removalsOf(

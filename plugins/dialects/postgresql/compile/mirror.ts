@@ -7,7 +7,7 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { grammar, modifyColumn, quoteIdentifier } from './grammar.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
-import { assertNoRow, fill, rowsWhere, tableName } from './online-steps.ts';
+import { assertDistinct, assertNoRow, assertNotNull, fill, rowsWhere, tableName } from './online-steps.ts';
 import { dollarQuoted, withGuard } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
 
@@ -33,6 +33,8 @@ export function addMirrorOnline(before: Collection, field: Field, other: Field):
   const { name: table } = before;
   const { empty, after } = emptyColumn(before, field);
   return [
+    ...(field.required && !other.required ? [assertNotNull(table, other.name)] : []),
+    ...(field.unique && !other.unique ? [assertDistinct(table, other.name)] : []),
     ...(addFieldOnline(before, empty) ?? grammar.addField(before, empty)),
     ...createTrigger(table, field, other),
     fill(table, field.name, quoteIdentifier(other.name), true),

@@ -105,6 +105,16 @@ export const assertNotNull = (table: string, field: string): Statement<Postgresq
     COLUMN: field,
   });
 
+export function assertDistinct(table: string, field: string): Statement<PostgresqlStep> {
+  const column = quoteIdentifier(field);
+  const repeated = `${rowsWhere(tableName(table), `${column} IS NOT NULL`)} GROUP BY ${column} HAVING count(*) > 1`;
+  return assertNoRow(table, repeated, {
+    ERRCODE: '23505',
+    MESSAGE: `values of column "${field}" of relation "${table}" occur more than once`,
+    COLUMN: field,
+  });
+}
+
 /** NOT NULL, which the server does not check again where a valid constraint says the same. */
 export function requireOnline(table: string, field: string): readonly Statement<PostgresqlStep>[] {
   const column = quoteIdentifier(field);

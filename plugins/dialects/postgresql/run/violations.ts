@@ -87,6 +87,8 @@ function hasPresentFields(names: PresentNames, operation: Operation): boolean {
   switch (operation.type) {
     case 'modifyField':
       return arePresent(operation.collection, [operation.field]);
+    case 'addField':
+      return operation.mirrors !== undefined && arePresent(operation.collection, [operation.mirrors]);
     case 'dropField':
       return operation.mirrors !== undefined && arePresent(operation.collection, [operation.field, operation.mirrors]);
     case 'addConstraint': {
