@@ -40,6 +40,13 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Then: svc db migrate purge --allow-destructive',
     'Run the command without --keep, after a backup.',
   ],
+  'expand-names.test.ts': [
+    'Or apply all in order: svc db migrate rollback <…>, then svc db migrate contract, then svc db migrate',
+    'svc db migrate --to <…>, then svc db migrate contract, then svc db migrate',
+    'svc db migrate contract, then svc db migrate',
+    'Or, if every environment has applied "<…>", remove "contracts" from it: svc db migrate then applies it before this one.',
+    'Rename the field without --expand or "mirrors", or change its definition before, in a migration of its own.',
+  ],
   'expand-contract.test.ts': [
     'Remove "mirrors": the values of the field are then lost.',
     'First drop the old one: svc db migrate contract',

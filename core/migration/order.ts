@@ -94,6 +94,7 @@ export function assertOrder(
     dialect,
   );
   const names = older.map((tag) => `"${tag}"`).join(', ');
+  const inOrder = rollbackOption(completed, tagOrderedCount(all));
   const [areOlder, each] = older.length === 1 ? ['is', 'it'] : ['are', 'each'];
   throw new SvcError(
     'order_conflict',
@@ -108,7 +109,9 @@ export function assertOrder(
             ? `delete ${each === 'it' ? 'its file' : 'their files'}, then svc db schema generate: it writes the second half again, after the newer files`
             : `give ${each} a newer tag: rename the file, and change "tag" in it${fits ? '' : ', and adapt it to the newer files'}`
         }`,
-        `Or apply all in order: svc db migrate rollback ${rollbackOption(completed, tagOrderedCount(all))}, then svc db migrate${contracts ? ' contract, then svc db migrate' : ''}`,
+        contracts
+          ? `Or apply all in order: svc db migrate rollback ${inOrder}, then svc db migrate contract, then svc db migrate`
+          : `Or apply all in order: svc db migrate rollback ${inOrder}, then svc db migrate`,
       ],
       details: { tags: older, differences },
     },

@@ -102,7 +102,9 @@ function afterContract(
   const first = pending.find((one) => one.tag === waiting.migration.contracts);
   return error.with({
     next: [
-      `${first ? `svc db migrate --to ${first.tag}, then ` : ''}svc db migrate contract, then svc db migrate`,
+      first
+        ? `svc db migrate --to ${first.tag}, then svc db migrate contract, then svc db migrate`
+        : 'svc db migrate contract, then svc db migrate',
       `Or, if every environment has applied "${waiting.tag}", remove "contracts" from it: svc db migrate then applies it before this one.`,
     ],
   });
