@@ -1,4 +1,4 @@
-import type { Dialect, Statement } from '../../core/dialect.ts';
+import type { Dialect } from '../../core/dialect.ts';
 import { isSvcError, SvcError, shellQuote } from '../../core/errors.ts';
 import { requiredCollections } from '../../core/migration/affected-collections.ts';
 import { arrangeObjects } from '../../core/migration/arrange-objects.ts';
@@ -46,15 +46,10 @@ export interface GenerateOptions {
   readonly adopting?: boolean;
 }
 
-export interface GeneratedMigration {
+export interface GeneratedMigration extends Pick<MigrationPart, 'statements' | 'risks' | 'rollbackRisks'> {
   /** Relative to the folder of the configuration. */
   readonly file: string;
   readonly migration: Migration;
-  readonly statements: readonly Statement[];
-  /** Why existing rows may make the migration fail. */
-  readonly risks: readonly string[];
-  /** Why existing rows may make its rollback fail. */
-  readonly rollbackRisks: readonly string[];
   /** Which objects still name what the migration drops or renames. */
   readonly unedited: readonly string[];
 }

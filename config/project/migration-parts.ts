@@ -10,10 +10,14 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import type { MigrationOperation, ObjectOperation } from '../../core/schema/operation.ts';
 import { combinedUnsupported } from '../../core/schema/unsupported-error.ts';
-import type { GeneratedMigration } from './generate.ts';
 
-export type MigrationPart = Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> &
-  Pick<GeneratedMigration, 'statements' | 'risks' | 'rollbackRisks'>;
+export interface MigrationPart extends Pick<Migration, 'up' | 'down' | 'irreversible' | 'lossy'> {
+  readonly statements: readonly Statement[];
+  /** Why existing rows may make the migration fail. */
+  readonly risks: readonly string[];
+  /** Why existing rows may make its rollback fail. */
+  readonly rollbackRisks: readonly string[];
+}
 
 interface PartBuilder {
   readonly up: MigrationOperation[];
