@@ -18,6 +18,7 @@ import {
   fieldConstraints,
   primaryKeyName,
   readRecordColumn,
+  recordTableStatements,
   relationNames,
   uniqueName,
   updateParts,
@@ -149,6 +150,24 @@ test('a name that a dialect returns twice for one table is an error of the diale
     code: 'name_invalid',
     message: 'The name "users_mood_key" is used twice: in "users".',
   });
+});
+
+test('names of the indexes of svc fit the names of the engine', () => {
+  const all = [executions, approvals, plans, history].flatMap((module) => Object.values(module).filter(isDefinition));
+  const grammar = { quoteIdentifier: (name: string) => `"${name}"`, columnType: () => 'text' };
+  const namesOf = (names?: typeof SHORT) =>
+    all.flatMap((definition) =>
+      recordTableStatements({ ...grammar, ...(names && { names }) } as never, '', definition as never).flatMap(
+        (text) => /^CREATE INDEX IF NOT EXISTS "(.*?)"/.exec(text)?.[1] ?? [],
+      ),
+    );
+  const short = namesOf(SHORT);
+  assert.ok(namesOf().some((name) => name.length > 31));
+  assert.deepEqual(
+    short.filter((name) => name.length > 31),
+    [],
+  );
+  assert.equal(new Set(short).size, namesOf().length);
 });
 
 const isDefinition = (value: unknown): value is AnyRecordDefinition =>

@@ -41,7 +41,11 @@ export function derivedName(
   suffix: NameSuffix,
   limit: NameLimit = PORTABLE_NAME_LIMIT,
 ): string {
-  const full = [table, ...columns, suffix].join('_');
+  return shortName([table, ...columns, suffix].join('_'), limit);
+}
+
+/** A name within the limit, which stays the same for the same `full`. */
+export function shortName(full: string, limit: NameLimit): string {
   if (nameLength(full, limit) <= limit.max) return full;
   const ending = `_${createHash('sha256').update(full).digest('hex').slice(0, 8)}`;
   let prefix = '';

@@ -13,6 +13,7 @@ import {
   type Versioned,
   type Writable,
 } from '../../../core/records.ts';
+import { PORTABLE_NAME_LIMIT, shortName } from '../../../core/schema/names.ts';
 import { limitSql, oneRowSql, type RecordGrammar, recordLiteral } from './record-values.ts';
 import { type ExecSql, rowsOf } from './session.ts';
 import { LITERAL_PLACEHOLDER as LITERAL, StatementTemplate } from './statement.ts';
@@ -225,7 +226,7 @@ export function recordTableStatements(
   existing?: readonly string[],
   alterDropsIndexes = false,
 ): string[] {
-  const { quoteIdentifier } = grammar;
+  const { quoteIdentifier, names = PORTABLE_NAME_LIMIT } = grammar;
   const table = `${schema}${quoteIdentifier(definition.collection)}`;
   const columns = Object.entries(definition.columns).map(([name, column]) => ({
     name,
@@ -241,7 +242,7 @@ export function recordTableStatements(
   const added = columns.filter(({ name }) => isAdded(name));
   const indexes = definition.indexes.map((index) => ({
     ...index,
-    quoted: quoteIdentifier(`${definition.collection}_${index.name}`),
+    quoted: quoteIdentifier(shortName(`${definition.collection}_${index.name}`, names)),
   }));
   return [
     `CREATE TABLE ${ifNotExists}${table} (${[...lines, `${quoteIdentifier(VERSION_COLUMN)} bigint NOT NULL`].join(', ')})`,

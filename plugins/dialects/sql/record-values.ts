@@ -10,6 +10,7 @@ import {
   type RecordValue,
   type RecordWrite,
 } from '../../../core/records.ts';
+import type { NameLimit } from '../../../core/schema/names.ts';
 import type { Grammar } from './grammar.ts';
 
 /** The differences between SQL engines for records. */
@@ -27,6 +28,8 @@ export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'column
   readonly comparesRows?: false;
   /** What follows FROM in a query that needs one row of anything; default `(SELECT 1 AS svc_one) AS svc_row`. Others have `dual`. */
   readonly oneRow?: string;
+  /** Names of indexes are shortened to this; default 63 bytes. */
+  readonly names?: NameLimit;
   /** The engine has no IF NOT EXISTS. Creating what exists must fail with `collection_exists` or `index_exists`. */
   readonly ifNotExists?: false;
   /** Adds a column in ALTER TABLE; default `ADD COLUMN`. Others write `ADD`. */

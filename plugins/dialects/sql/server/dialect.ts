@@ -89,7 +89,13 @@ export function sqlServerDialect<O extends Options = NoOptions>(engine: SqlServe
   const grammar: Grammar<SqlServerStep> = sqlServerGrammar(rules, syntax);
   Object.assign(grammar, engine.grammar?.({ ...grammar }));
   // `syntax` has some words of records as well.
-  const records = { ...syntax, ...syntaxGrammar(syntax), typedLiteral: comparedLiteral, ...engine.records };
+  const records = {
+    ...syntax,
+    ...syntaxGrammar(syntax),
+    typedLiteral: comparedLiteral,
+    names: rules.names,
+    ...engine.records,
+  };
   const ownOptions = { ...SERVER_OPTIONS, ...engine.options } as O & ServerOptions;
   const translateErrors = convertingErrors((error) => errors.toSvcError(error));
   const normalize: Dialect['normalize'] = (model) => normalizeSqlServer(syntax, grammar, model);
