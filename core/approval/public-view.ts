@@ -99,18 +99,21 @@ export function votesOf(row: ApprovalRow, reveal = false): readonly ApprovalVote
   }));
 }
 
-/** The actions of plans that are commands of their own. */
-const SUBCOMMANDS: ReadonlySet<string> = new Set(['contract', 'purge', 'rollback']);
+/** The commands of plans, by their actions. */
+const COMMANDS: ReadonlyMap<unknown, string> = new Map([
+  ['contract', 'svc db migrate contract'],
+  ['purge', 'svc db migrate purge'],
+  ['rollback', 'svc db migrate rollback'],
+]);
 
 /** What an approver reads if no process waits for the decision. */
 export function unattendedText(
   request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 'parameters'>,
   since: string,
 ): string {
-  const { action } = request.parameters;
-  const subcommand = typeof action === 'string' && SUBCOMMANDS.has(action) ? ` ${action}` : '';
+  const command = COMMANDS.get(request.parameters.action) ?? 'svc db migrate';
   const then = isPlanRequest(request)
-    ? `run svc db migrate${subcommand} again: it applies the plan`
+    ? `run ${command} again: it applies the plan`
     : 'the tool runs only if another process takes the call up';
   return `Nobody is waiting for this decision (last seen ${since}). If approved, ${then}.`;
 }
