@@ -34,6 +34,7 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   ],
   'requires nothing': [OPERATIONS, /base: users: email is required/],
   'checks no enum': [OPERATIONS, /base: users: mood has one of its values/],
+  'checks inserted rows only': [OPERATIONS, /an update broke the check positive/],
   'checks nothing': [OPERATIONS, /the check positive is enforced/],
   'has no foreign keys': [OPERATIONS, /the foreign key orders_user_fkey is enforced/],
   'has no unique indexes': [OPERATIONS, /users_once.*: users: n is unique/],

@@ -111,7 +111,8 @@ function todo(what: string): never {
 }
 
 export const syntax: TextCatalogSyntax = {
-  // The engine's type of each field type. The text for \`array\` follows that of the element type.
+  // The engine's type of each field type. The text for \`array\` follows that of the element type. Where the name of a type decides
+  // what a column converts, as in SQLite, it must keep texts: there, an enum is ENUM TEXT.
   types: {
 ${Object.entries(TYPES)
   .map(([type, text]) => `    ${type}: '${text}',`)

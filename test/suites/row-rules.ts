@@ -45,6 +45,7 @@ export async function assertRowsFollow(
       const found = `${when}: ${name}: ${probe.what}; it contains ${JSON.stringify(stored, asText)}`;
       assert.ok(probe.holds(stored), `${found}${probe.rule ? `; ${orDeclare(probe.rule)}` : ''}`);
     }
+    await assertChecksHoldOnUpdate(engine, connection, model, collection, violations, when);
     await assertCascades(engine, connection, model, collection, when);
   }
   await clearAll();
@@ -158,6 +159,36 @@ export const orDeclare = (rule: RowRule): string =>
 
 /** The row of every sample is above it. */
 const MISSING_KEY = 1;
+
+/** Changes a valid row so that it would break a check. */
+async function assertChecksHoldOnUpdate(
+  engine: EngineOnDatabase,
+  connection: Connection,
+  model: SchemaModel,
+  collection: Collection,
+  violations: RowRulesOptions['violations'],
+  when: string,
+): Promise<void> {
+  const { name: table, fields } = collection;
+  const row = sampleRow(engine, model, collection, 1);
+  if (!row) return;
+  for (const { name, type } of collection.constraints.values()) {
+    for (const [index, values] of (type === 'check' ? (violations[name] ?? []) : []).entries()) {
+      await engine.clear(connection, table);
+      await engine.insert(connection, table, [row], fields);
+      const set = Object.entries(values).map(([field, value]) => ({ field, value }));
+      const job = { table, set, where: [], key: `${when} ${table} ${name} ${index}`, collection };
+      await connection.update(job).catch(() => undefined);
+      const [stored] = await engine.read(connection, table);
+      const broken = Object.entries(values).filter(([field, value]) => {
+        const definition = fields.get(field);
+        return !stored || (definition && isStoredAs(definition, stored[field], value));
+      });
+      const found = `${when}: ${table}: an update broke the check ${name}; the row is ${JSON.stringify(stored, asText)}`;
+      assert.deepEqual(broken, [], found);
+    }
+  }
+}
 
 /** Deletes the rows that a row references. */
 async function assertCascades(

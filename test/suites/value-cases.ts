@@ -32,6 +32,9 @@ const VALUES: readonly (readonly [field: NamedFieldDefinition, one: Json, other:
   [{ name: 'timestamp', type: 'timestamp' }, '2026-01-31 23:59:59.123', '1999-12-31 00:00:00'],
   [{ name: 'uuid', type: 'uuid' }, 'a0000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-000000000000'],
   [{ name: 'enum', type: 'enum', enumValues: ['x', "it's"] }, "it's", 'x'],
+  // A column that takes numbers would change them.
+  [{ name: 'digits', type: 'text' }, '01', '1e3'],
+  [{ name: 'code', type: 'enum', enumValues: ['01', '1.50'] }, '01', '1.50'],
   [{ name: 'json', type: 'json' }, { b: [1, null, "it's", { c: 1.5 }], a: '' }, []],
   [{ name: 'binary', type: 'binary', length: 8 }, base64(0, 1, 255, 127, 128), base64(0x7b, 0xc3)],
   [{ name: 'blob', type: 'blob' }, base64(0, 1, 255, 127, 128), base64(0)],

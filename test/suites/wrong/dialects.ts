@@ -233,6 +233,19 @@ export const wrongDialects = {
       return isExpected ? connection.update({ ...job, where: [] }) : { matched: 0, modified: 0 };
     },
   })),
+  'checks inserted rows only': withConnection((connection) => ({
+    async update(job) {
+      const table = `"${job.table.replaceAll('"', '""')}"`;
+      const checks = await connection.query(
+        `SELECT conname AS name, pg_get_constraintdef(oid) AS definition FROM pg_constraint WHERE contype = 'c' AND conrelid = '${table}'::regclass`,
+      );
+      for (const { name } of checks) await connection.query(`ALTER TABLE ${table} DROP CONSTRAINT "${name}"`);
+      const updated = await connection.update(job);
+      for (const { name, definition } of checks)
+        await connection.query(`ALTER TABLE ${table} ADD CONSTRAINT "${name}" ${definition} NOT VALID`);
+      return updated;
+    },
+  })),
   'leaves a call pending when it closes': withConnection(() => ({ now: () => new Promise(() => undefined) })),
   'lists no unsupported object': withConnection(() => ({ unsupportedObjects: async () => [] })),
 
