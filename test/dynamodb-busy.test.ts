@@ -1,7 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { DescribeTableCommand } from '@aws-sdk/client-dynamodb';
 import type { Connection } from '../core/dialect.ts';
-import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { CreateCollection, Operation } from '../core/schema/operation.ts';
 import { batchesAtOnce, capacityLimits, unitsUsed } from '../plugins/dialects/dynamodb/data/capacity.ts';
@@ -10,6 +9,7 @@ import { bareClient, freshPrefix, put, scan } from './kit/dynamodb.ts';
 import { type ProxiedRequest, type ProxyAction, startProxy } from './kit/dynamodb-proxy.ts';
 import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
 import { test } from './kit/test.ts';
+import { runOperations } from './suites/run-operations.ts';
 
 // What a change of a table leaves of its capacity to the application at the same time.
 
@@ -62,11 +62,7 @@ else {
     });
     let model: SchemaModel = new Map();
     const run = async (operation: Operation) => {
-      for (const statement of dynamodb.compile(operation, model)) {
-        const outcome = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
-        if (outcome.failure) throw outcome.failure.error;
-      }
-      model = apply(model, operation);
+      model = await runOperations(dynamodb, connection, [operation], model);
     };
     try {
       await run(table);

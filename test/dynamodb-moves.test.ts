@@ -7,7 +7,6 @@ import type { Connection, ConnectOptions, Progress } from '../core/dialect.ts';
 import { canonicalJson } from '../core/json.ts';
 import { migration } from '../core/migration/builder.ts';
 import { migrate } from '../core/migration/migrate.ts';
-import { apply } from '../core/schema/apply.ts';
 import type { SchemaModel } from '../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
@@ -19,6 +18,7 @@ import { ownDynamodb, unavailable } from './kit/own-dynamodb.ts';
 import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
+import { runOperations } from './suites/run-operations.ts';
 
 const missing = unavailable();
 if (missing) test.skip('data moves on DynamoDB', missing);
@@ -35,11 +35,7 @@ else {
     const connection = await dynamodb.connect(fresh.url, options);
     let model: SchemaModel = new Map();
     const run = async (operation: Operation) => {
-      for (const statement of dynamodb.compile(operation, model)) {
-        const outcome = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
-        if (outcome.failure) throw outcome.failure.error;
-      }
-      model = apply(model, operation);
+      model = await runOperations(dynamodb, connection, [operation], model);
     };
     try {
       await body(run, connection, () => model, fresh.url);
@@ -528,11 +524,7 @@ else {
     try {
       let model: SchemaModel = new Map();
       const run = async (operation: Operation) => {
-        for (const statement of dynamodb.compile(operation, model)) {
-          const { failure } = await connection.run([{ transactional: false, statements: [statement], writes: [] }], 0);
-          if (failure) throw failure.error;
-        }
-        model = apply(model, operation);
+        model = await runOperations(dynamodb, connection, [operation], model);
       };
       await run(create);
       await items(

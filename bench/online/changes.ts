@@ -1,4 +1,4 @@
-import type { Operation } from '../../core/schema/operation.ts';
+import type { NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
 
 /** One change of the table `visits`, and how knex writes it: the body of `alterTable('visits', (t) => …)`. */
 export interface Change {
@@ -9,22 +9,24 @@ export interface Change {
 
 const ID = { name: 'id', type: 'bigint', primaryKey: true, autoGenerate: true } as const;
 
+/** The fields of a visit, next to its key. */
+export const VISIT: readonly NamedFieldDefinition[] = [
+  { name: 'name', type: 'string', length: 40, required: true },
+  { name: 'n', type: 'integer' },
+  { name: 'owner', type: 'bigint' },
+  { name: 'code', type: 'string', length: 40 },
+  { name: 'status', type: 'enum', enumValues: ['open', 'paid'] },
+  { name: 'old', type: 'integer' },
+  { name: 'note', type: 'string', length: 40 },
+];
+
 /** Applied before the rows are written. */
 export const TABLES: readonly Operation[] = [
   { type: 'createCollection', name: 'owners', fields: [ID] },
   {
     type: 'createCollection',
     name: 'visits',
-    fields: [
-      ID,
-      { name: 'name', type: 'string', length: 40, required: true },
-      { name: 'n', type: 'integer' },
-      { name: 'owner', type: 'bigint' },
-      { name: 'code', type: 'string', length: 40 },
-      { name: 'status', type: 'enum', enumValues: ['open', 'paid'] },
-      { name: 'old', type: 'integer' },
-      { name: 'note', type: 'string', length: 40 },
-    ],
+    fields: [ID, ...VISIT],
   },
   { type: 'createIndex', collection: 'visits', index: 'visits_old', columns: [{ name: 'old' }] },
   {

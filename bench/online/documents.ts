@@ -6,6 +6,7 @@ import { definedInCode } from '../../test/kit/migrations.ts';
 import { sixEngines } from '../../test/kit/six-engines.ts';
 import { connectTarget } from '../../test/kit/target.ts';
 import { table } from '../table.ts';
+import { VISIT } from './changes.ts';
 import { documentClient } from './clients.ts';
 import { cell, type Load, longest, measure, type Round } from './round.ts';
 
@@ -36,16 +37,7 @@ const TABLES: readonly Operation[] = [
   {
     type: 'createCollection',
     name: 'visits',
-    fields: [
-      { name: 'id', type: 'bigint', primaryKey: true },
-      { name: 'name', type: 'string', length: 40, required: true },
-      { name: 'n', type: 'integer' },
-      { name: 'owner', type: 'bigint' },
-      { name: 'code', type: 'string', length: 40 },
-      { name: 'status', type: 'enum', enumValues: ['open', 'paid'] },
-      { name: 'old', type: 'integer' },
-      { name: 'note', type: 'string', length: 40 },
-    ],
+    fields: [{ name: 'id', type: 'bigint', primaryKey: true }, ...VISIT],
   },
   { type: 'createIndex', ...visits, index: 'visits_old', columns: [{ name: 'old' }] },
 ];

@@ -18,7 +18,7 @@ function addMirror(before: Collection, field: Field, other: Field): Statements {
   const { name: table } = before;
   const { empty, after } = emptyColumn(before, field);
   const [from, to] = [other, field].map(({ name }) => quoteIdentifier(name));
-  const update = `UPDATE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} SET ${to} = ${from} WHERE ${from} IS NOT NULL`;
+  const update = `UPDATE ${tableName(table)} SET ${to} = ${from} WHERE ${from} IS NOT NULL`;
   return [
     ...grammar.addField(before, empty),
     ...createTrigger(table, field, other),
@@ -65,7 +65,7 @@ export function dropMirrorOnline(before: Collection, field: Field, other: Field)
     assertNoRow(table, rowsWhere(tableName(table), `${one}::text IS DISTINCT FROM ${two}::text`), violation, {
       isAll: true,
     }),
-    sqlStatement(`DROP TRIGGER ${trigger} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}`),
+    sqlStatement(`DROP TRIGGER ${trigger} ON ${tableName(table)}`),
     sqlStatement(`DROP FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`),
     { ...grammar.dropField(before, field), destructive: false },
   ];
@@ -85,13 +85,12 @@ function createTrigger(table: string, field: Field, other: Field): Statements {
   const { trigger, routine } = namesOf(table, field, other);
   const isUnwritten = `(TG_OP = 'INSERT' AND NEW.${from} IS NULL) OR (TG_OP = 'UPDATE' AND NEW.${from}::text IS NOT DISTINCT FROM OLD.${from}::text)`;
   const body = `BEGIN IF ${isUnwritten} THEN NEW.${from} := NEW.${to}; ELSE NEW.${to} := NEW.${from}; END IF; RETURN NEW; END`;
-  const onTable = `${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}`;
   return [
     sqlStatement(
       `CREATE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}() RETURNS trigger LANGUAGE plpgsql AS ${dollarQuoted(body)}`,
     ),
     sqlStatement(
-      `CREATE TRIGGER ${trigger} BEFORE INSERT OR UPDATE ON ${onTable} FOR EACH ROW WHEN (NEW.${from}::text IS DISTINCT FROM NEW.${to}::text) EXECUTE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`,
+      `CREATE TRIGGER ${trigger} BEFORE INSERT OR UPDATE ON ${tableName(table)} FOR EACH ROW WHEN (NEW.${from}::text IS DISTINCT FROM NEW.${to}::text) EXECUTE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`,
     ),
   ];
 }
