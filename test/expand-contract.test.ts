@@ -71,12 +71,17 @@ function testCommands(engine: TestEngine): void {
         assert.equal(`${half.contracts}.json`, expand);
         assert.match(assertExit(await svc('db', 'schema', 'generate')).stdout, /Nothing to generate/);
 
+        const early = assertExit(await svc('db', 'migrate', 'contract'));
+        assert.match(early.stdout, /Nothing to contract/);
+        assert.match(early.stderr, new RegExp(`${half.tag}: first svc db migrate`));
         const ran = assertExit(await svc('db', 'migrate', '--json'));
         assert.deepEqual(json(ran).databases[0].contracts, [half.tag]);
         const status = assertExit(await svc('db', 'migrate', 'status', '--check'));
         assert.match(status.stdout, new RegExp(`\\[c\\] ${half.tag}  waits for svc db migrate contract`));
         assert.match(assertExit(await svc('db', 'migrate')).stdout, /Nothing to do/);
         assertExit(await svc('db', 'schema', 'check'));
+        const script = assertExit(await svc('db', 'schema', 'diff', '--from', 'main', '--to', 'files')).stdout;
+        assert.match(script, /DROP TRIGGER[^;]*;(.|\n)*DROP COLUMN/);
 
         await sql(
           "INSERT INTO users (name) VALUES ('old')",

@@ -12,6 +12,7 @@ import type { Kernel } from '../../core/kernel.ts';
 import { introspectWhole } from '../../core/migration/drift.ts';
 import { readObjects } from '../../core/migration/objects.ts';
 import { nearest } from '../../core/nearest.ts';
+import { withMirrors } from '../../core/schema/mirror.ts';
 import { withoutPassword } from '../../core/url.ts';
 import { loadSdk } from '../base.ts';
 
@@ -150,7 +151,9 @@ export class SchemaReader {
     this.#open.push(runtime);
     const { connection, dialect } = await runtime.connect(database, { readOnly: true, signal: this.#signal });
     if (dialect.name !== this.#dialect.name) throw differentDialects(this.#dialect.name, dialect.name);
-    return schemaOf(connection);
+    const schema = await schemaOf(connection);
+    const operations = (this.#project?.migrations ?? []).flatMap(({ migration }) => migration.up);
+    return { ...schema, model: withMirrors(schema.model, operations) };
   }
 
   /** With the options of the database that it is compared with. */

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SvcError } from '../errors.ts';
 import { fieldOf } from './find-or-throw.ts';
-import type { Collection, Field } from './model.ts';
+import type { Collection, Field, SchemaModel } from './model.ts';
+import type { MigrationOperation } from './operation.ts';
 
 /*
  * A field has two names for a time: `addField` with `mirrors` adds the second one, a trigger gives each what is written to the
@@ -41,6 +42,21 @@ export function endMirror(collection: Collection, field: string, mirrors: string
 export function mirrorToEnd({ mirrors = [] }: Collection, field: string): { readonly mirrors?: string } {
   const other = mirrors.find((mirror) => mirror.includes(field))?.find((name) => name !== field);
   return other === undefined ? {} : { mirrors: other };
+}
+
+/** The model of a database, which does not say which of its fields mirror another, with those of the operations before it. */
+export function withMirrors(model: SchemaModel, operations: readonly MigrationOperation[]): SchemaModel {
+  const found = new Map(model);
+  for (const operation of operations) {
+    if (operation.type !== 'addField') continue;
+    const { field, mirrors } = operation;
+    const collection = found.get(operation.collection);
+    if (!collection?.fields.has(field.name)) continue;
+    const others = (collection.mirrors ?? []).filter((mirror) => !mirror.includes(field.name));
+    const own = mirrors !== undefined && collection.fields.has(mirrors) ? [[field.name, mirrors] as const] : [];
+    found.set(collection.name, { ...collection, mirrors: [...others, ...own] });
+  }
+  return found;
 }
 
 /** Throws `field_in_use` if a trigger names the field; without `field`, if one names the table. */

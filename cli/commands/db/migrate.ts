@@ -102,8 +102,8 @@ export default class Migrate extends PlanCommand {
         : `${plural(migrations.length, 'migration')}, ${plural(steps, 'step')}, ${formatDuration(durationMs)}`,
     );
     const { contracts } = report;
-    if (contracts.length > 0 && !this.contract)
-      this.note(`${contracts.join(', ')}: once no program uses the old names, svc db migrate contract`);
+    const when = this.contract ? 'first svc db migrate' : 'once no program uses the old names, svc db migrate contract';
+    if (contracts.length > 0) this.note(`${contracts.join(', ')}: ${when}`);
     return report;
   }
 
