@@ -249,6 +249,20 @@ test('what was approved in one environment waits in another', async () => {
   assert.equal(new Set(asked).size, 2);
 });
 
+test('who decides reads which statements block a large table', async () => {
+  if (!postgresql || postgresql.missing !== undefined) return;
+  await withApproval(postgresql, async (svc, target) => {
+    await migrate(target, all, { to: ground.tag });
+    await target.connection.query('INSERT INTO one SELECT n FROM generate_series(1, 10001) n');
+    await target.connection.query('ANALYZE one');
+    const db = await svc.database.connect({ database: 'main' });
+    const requestId = await requestOf(db.schema.dropField('one', 'note'));
+    const { parameters } = await svc.approvals.get(requestId);
+    const blocked = /"one" \(about 10,001 rows\): blocks reads and writes for a moment: ALTER TABLE "one" DROP COLUMN/;
+    assert.match(String(parameters.warnings), blocked);
+  });
+});
+
 /** A client with one tap on `migration:plan`. */
 const withTap = (tap: (review: PlanReview) => void): Partial<Config> => ({
   plugins: [definePlugin({ name: 'policy', apply: (kernel) => kernel.hooks['migration:plan'].tap('policy', tap) })],

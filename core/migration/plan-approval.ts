@@ -79,7 +79,7 @@ export async function reviewDecision(
   const { part } = await read();
   const history = await History.read(target.connection);
   const bound = bindPlan(action, [part], history);
-  const effects = async () => ({ losses: [], copies: [] });
+  const effects = async () => ({ losses: [], blocks: [] });
   const approval = await askFor({ target, history, parts: [part], bound, effects }, options);
   return { bound, approval };
 }
@@ -108,12 +108,12 @@ async function askFor({ target, history, parts, bound, effects }: Question, opti
   // What is purged is in no schema.
   const linted = bound.action === PURGE ? [] : parts;
   const added = linted.flatMap(({ direction, migration }) => (direction === 'up' ? [migration] : []));
-  const { losses, copies } = await effects();
+  const { losses, blocks } = await effects();
   const { warnings, ...context } = await approver.describe(target.connection, { before, added });
   const described = {
     ...shownPlan(target, bound.action, parts),
     losses,
-    warnings: [...copies, ...warnings],
+    warnings: [...blocks, ...warnings],
     ...context,
     plan: digest,
   };

@@ -124,7 +124,7 @@ export class OpenPlanReview implements PlanReview {
 /** What people approve. */
 export interface PlanDescription extends ShownPlan {
   readonly losses: readonly string[];
-  /** Tables that are copied, and what the linter finds: what blocks others, and breaks the programs that run. */
+  /** Tables that are copied or locked, and what the linter finds: what blocks others, and breaks the programs that run. */
   readonly warnings: readonly string[];
   readonly requestedBy: string;
   readonly commit?: string;

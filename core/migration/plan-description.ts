@@ -4,7 +4,7 @@ import { lossesNotKept } from './kept.ts';
 import { whyIrreversible } from './migration.ts';
 import type { PlannedMigration } from './plan.ts';
 import type { AskOptions, ShownPlan } from './plan-approver.ts';
-import { durationText, HOUR_MS, previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
+import { durationText, HOUR_MS, lockText, previewStatements, rowsOfCopy, rowsOfLoss } from './preview-statements.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 
@@ -49,7 +49,8 @@ export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): b
 /** For people. */
 export interface PlanEffects {
   readonly losses: readonly string[];
-  readonly copies: readonly string[];
+  /** Statements that copy a table, or block others from it. */
+  readonly blocks: readonly string[];
 }
 
 export async function effectsOf(
@@ -58,10 +59,10 @@ export async function effectsOf(
   options: AskOptions,
 ): Promise<PlanEffects> {
   const losses: string[] = [];
-  const copies: string[] = [];
+  const blocks: string[] = [];
   for (const one of await previewStatements(target, planned, options)) {
     const { tag, direction, statements, operations = [] } = one;
-    for (const [index, { text, destructive, keptMs, loss, copy }] of statements.entries()) {
+    for (const [index, { text, destructive, keptMs, loss, copy, lock }] of statements.entries()) {
       const operation = operations[index];
       const rows = loss ? [`${loss.collection} has ${rowsOfLoss(loss)}`] : [];
       const kept = keptMs === undefined ? [] : [`kept for ${durationText(keptMs)}`];
@@ -72,9 +73,10 @@ export async function effectsOf(
         if (hidden !== undefined) losses.push(`${tag}: ${text} (${hidden})`);
       }
       if (copy)
-        copies.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
+        blocks.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
+      else if (lock && lock.blocks !== 'nothing') blocks.push(`${tag}: ${lockText(lock)}: ${text}`);
     }
     if (direction === 'up') losses.push(...lossesNotKept(one).map((sentence) => `${tag}: ${sentence}`));
   }
-  return { losses, copies };
+  return { losses, blocks };
 }
