@@ -249,7 +249,7 @@ test('what was approved in one environment waits in another', async () => {
   assert.equal(new Set(asked).size, 2);
 });
 
-test('who decides reads which statements block a large table', async () => {
+test('who decides reads what is lost in the reason, and which statements block a large table', async () => {
   if (!postgresql || postgresql.missing !== undefined) return;
   await withApproval(postgresql, async (svc, target) => {
     await migrate(target, all, { to: ground.tag });
@@ -257,7 +257,11 @@ test('who decides reads which statements block a large table', async () => {
     await target.connection.query('ANALYZE one');
     const db = await svc.database.connect({ database: 'main' });
     const requestId = await requestOf(db.schema.dropField('one', 'note'));
-    const { parameters } = await svc.approvals.get(requestId);
+    const { parameters, reason } = await svc.approvals.get(requestId);
+    assert.match(
+      reason,
+      /^dropField main \(prd\): \d{8}\S+: ALTER TABLE "one" DROP COLUMN "note" \(one has more than 10,000 rows\)/,
+    );
     const blocked = /"one" \(about 10,001 rows\): blocks reads and writes for a moment: ALTER TABLE "one" DROP COLUMN/;
     assert.match(String(parameters.warnings), blocked);
   });

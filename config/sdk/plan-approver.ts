@@ -5,6 +5,7 @@ import { idRange } from '../../core/approval/request.ts';
 import type { RequestRow } from '../../core/approval/service.ts';
 import { hasLapsed } from '../../core/approval/state.ts';
 import type { Connection } from '../../core/dialect.ts';
+import { shorten } from '../../core/display/limit.ts';
 import { SvcError } from '../../core/errors.ts';
 import { canonicalJson, type Json } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
@@ -95,7 +96,10 @@ export class CallPlanApprover implements PlanApprover {
   async ask(plan: PlanDescription, { waitMs = 0, askAgain = false, signal, onWaiting }: AskOptions): Promise<string> {
     if (isOversized(plan as unknown as Json)) throw tooLarge();
     const { service } = await openApprovals(this.#runtime);
-    const gate = await this.#gate(compiledTool(() => undefined));
+    const gate = await this.#gate(
+      compiledTool(() => undefined),
+      reasonOf(plan),
+    );
     const deadline = performance.now() + waitMs;
     for (let attempt = 0; ; ) {
       const toolCallId = attempt === 0 ? plan.plan : `${plan.plan}.${attempt}`;
@@ -192,7 +196,7 @@ export class CallPlanApprover implements PlanApprover {
     return closeApprovals(this.#runtime);
   }
 
-  async #gate(tool: Tool): Promise<ApprovalGate> {
+  async #gate(tool: Tool, reason?: string): Promise<ApprovalGate> {
     const { service } = await openApprovals(this.#runtime);
     const humanInLoop = compileHumanInLoop({ enabled: true, approvalTimeout: this.#timeoutMs }, [], [], []);
     const routes = await routesFor(this.#runtime, humanInLoop);
@@ -201,6 +205,7 @@ export class CallPlanApprover implements PlanApprover {
       tools: new Map([[tool.tag, tool]]),
       humanInLoop,
       routes,
+      ...(reason !== undefined && { reason }),
     });
   }
 
@@ -255,6 +260,13 @@ async function currentCommit(cwd: string): Promise<string | undefined> {
     // No repository, no commit, or no git.
     return undefined;
   }
+}
+
+/** `migrate main (prd): 20260102_orders: DROP TABLE "orders" (orders has 30 rows), and 2 more` */
+function reasonOf({ database, environment, action, losses: [loss, ...others] }: PlanDescription): string {
+  const what = `${action} ${database} (${environment})`;
+  if (loss === undefined) return what;
+  return `${what}: ${shorten(loss, 300).text}${others.length === 0 ? '' : `, and ${others.length} more`}`;
 }
 
 function pending({ database, environment, losses }: PlanDescription, requestId: string, expiresAt: string): SvcError {

@@ -83,6 +83,8 @@ export interface GateOptions {
   readonly agentTag: string;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly humanInLoop: HumanInLoop;
+  /** Why a tool that requires confirmation is called, for those who decide. */
+  readonly reason?: string;
   readonly routes?: readonly DeliveryRoute[];
   /** Milliseconds without a heartbeat after which a claim is lost; default 30,000. */
   readonly leaseMs?: number;

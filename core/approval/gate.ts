@@ -1,4 +1,3 @@
-import type { HumanInLoop } from '../tool/human-in-loop.ts';
 import type { Tool } from '../tool/tool.ts';
 import type { CallOptions, GateCall, WaitOptions } from './call.ts';
 import { type DriveOptions, driveCall, type GatedTool, type GateOptions, runWithoutApproval } from './call-driver.ts';
@@ -15,10 +14,7 @@ export class ApprovalGate {
     this.#service = service;
     this.#options = options;
     this.#tools = new Map(
-      [...options.tools].map(([tag, tool]) => [
-        tag,
-        { tool, approvalReason: approvalReason(tool, options.humanInLoop) },
-      ]),
+      [...options.tools].map(([tag, tool]) => [tag, { tool, approvalReason: approvalReason(tool, options) }]),
     );
     for (const tool of options.tools.values()) service.registerTool(tool);
   }
@@ -46,7 +42,7 @@ export class ApprovalGate {
   #gated(tool: Tool): GatedTool {
     // Decisions in this process validate changes as the tool does.
     this.#service.registerTool(tool);
-    return { tool, approvalReason: approvalReason(tool, this.#options.humanInLoop) };
+    return { tool, approvalReason: approvalReason(tool, this.#options) };
   }
 
   #call(gated: GatedTool | undefined, call: GateCall, options: DriveOptions): Promise<CallOutcome> {
@@ -92,8 +88,8 @@ function hasName({ executionId, toolCallId, requestId }: GateCall): boolean {
 }
 
 /** Why a tool needs approval; undefined if it needs none. */
-function approvalReason({ tag, requiresConfirmation }: Tool, { enabled, alwaysRequireApproval }: HumanInLoop) {
-  if (!enabled) return undefined;
-  if (requiresConfirmation) return 'The tool requires confirmation.';
-  return alwaysRequireApproval.has(tag) ? 'The tool always needs approval for this agent.' : undefined;
+function approvalReason({ tag, requiresConfirmation }: Tool, { humanInLoop, reason }: GateOptions): string | undefined {
+  if (!humanInLoop.enabled) return undefined;
+  if (requiresConfirmation) return reason ?? 'The tool requires confirmation.';
+  return humanInLoop.alwaysRequireApproval.has(tag) ? 'The tool always needs approval for this agent.' : undefined;
 }
