@@ -260,7 +260,7 @@ test('who decides reads what is lost in the reason, and which statements block a
     const { parameters, reason } = await svc.approvals.get(requestId);
     assert.match(
       reason,
-      /^dropField main \(prd\): \d{8}\S+: ALTER TABLE "one" DROP COLUMN "note" \(one has more than 10,000 rows\)/,
+      /^dropField main \(prd\): ALTER TABLE "one" DROP COLUMN "note" \(one has more than 10,000 rows\)/,
     );
     const blocked = /"one" \(about 10,001 rows\): blocks reads and writes for a moment: ALTER TABLE "one" DROP COLUMN/;
     assert.match(String(parameters.warnings), blocked);

@@ -262,11 +262,12 @@ async function currentCommit(cwd: string): Promise<string | undefined> {
   }
 }
 
-/** `migrate main (prd): 20260102_orders: DROP TABLE "orders" (orders has 30 rows), and 2 more` */
+/** `migrate main (prd): DROP TABLE "orders" (orders has 30 rows), and 2 more` */
 function reasonOf({ database, environment, action, losses: [loss, ...others] }: PlanDescription): string {
   const what = `${action} ${database} (${environment})`;
   if (loss === undefined) return what;
-  return `${what}: ${shorten(loss, 300).text}${others.length === 0 ? '' : `, and ${others.length} more`}`;
+  const withoutTag = loss.replace(/^\S+: /, '');
+  return `${what}: ${shorten(withoutTag, 300).text}${others.length === 0 ? '' : `, and ${others.length} more`}`;
 }
 
 function pending({ database, environment, losses }: PlanDescription, requestId: string, expiresAt: string): SvcError {
