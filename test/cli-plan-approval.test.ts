@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startCli, svc as svcCommand } from './kit/cli.ts';
 import { folder } from './kit/folder.ts';
 import { assertDocumentedOutput } from './kit/json-output.ts';
+import { Browser } from './kit/oidc.ts';
 import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
 import { assertExit, json, LONG, type Project, project, tagOf, users, withAge } from './kit/project.ts';
 import { test as declare } from './kit/test.ts';
@@ -56,6 +57,28 @@ async function decide(shop: Project, run: Run, token: string, decision: 'approve
   const more = decision === 'approve' ? ['--review-token', request.reviewToken] : ['--reason', 'keep the ages'];
   return run({ SVC_TOKEN: token }, 'approvals', decision, requestId, '--yes', ...more);
 }
+
+test('the page of a plan shows its statements and what is lost as text', async (shop) => {
+  assertExit(await shop.svc('db', 'migrate', '--json'), 9);
+  const inbox = startCli(['approvals', 'inbox', '--no-open'], shop.root);
+  try {
+    await inbox.untilStderr('/inbox?link=');
+    const browser = new Browser();
+    await browser.open(/http:\S+/.exec(inbox.stderr())?.[0] ?? '');
+    assert.match(browser.page.text, /migrate main \(prd\): ALTER TABLE &quot;users&quot; DROP COLUMN/);
+    await browser.follow('svc_db_migrate');
+    const page = browser.page.text;
+    assert.match(
+      page,
+      /<h2>What is lost<\/h2>\s*<ul><li>\S+_second: ALTER TABLE &quot;users&quot; DROP COLUMN &quot;age&quot;/,
+    );
+    assert.match(page, /<h3>\S+_second<\/h3>\s*<pre>ALTER TABLE &quot;users&quot; DROP COLUMN &quot;age&quot;<\/pre>/);
+    assert.match(page, /Rollback: the schema comes back, the data does not/);
+  } finally {
+    inbox.child.kill('SIGTERM');
+  }
+  assertExit(await inbox.ended);
+});
 
 test('svc db migrate: a destructive plan ends with 9, is shown, approved and run', async (shop, run) => {
   const waiting = assertExit(await shop.svc('db', 'migrate', '--yes', '--allow-destructive', '--json'), 9);

@@ -8,6 +8,7 @@ body{font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;max-wid
 body.wide{max-width:68rem}
 h1{font-size:1.625rem;line-height:1.25;font-weight:650;letter-spacing:-.015em;margin:1.75rem 0 1rem}
 h2{font-size:1.125rem;line-height:1.35;font-weight:650;margin:2rem 0 .5rem}
+h3{font-size:1rem;font-weight:600;margin:1.25rem 0 .5rem}
 p{margin:1rem 0}
 a{color:var(--accent);text-underline-offset:.15em}a:hover{text-decoration-thickness:2px}
 pre,code,.code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}

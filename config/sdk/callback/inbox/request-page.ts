@@ -17,6 +17,7 @@ import { renderQuotation } from '../form/render.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { renderModelText } from '../page.ts';
+import { renderPlan } from '../plan.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 import { LIVE_SCRIPT, liveState } from './live.ts';
 
@@ -52,7 +53,7 @@ export function requestPage(context: RequestPage): string {
     html`${problem !== undefined && html`<p class="bad" role="alert">${displayText(problem)}</p>\n`}${summary}<div data-live="state">${standing(context, context.proposal)}</div>
 ${liveState(context)}${LIVE_SCRIPT}
 ${facts(request)}
-${renderModelText(request.modelText)}${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${context.mayOverride && override(request)}</p>`}</div>
+${renderModelText(request.modelText)}${renderPlan(request)}${parameters('Parameters', request.parameters)}<div data-form>${isMasked && maskedNotice(context)}${form}${isExcluded && html`<p class="question">You are not one of the people who decide this request.${context.mayOverride && override(request)}</p>`}</div>
 <div data-live="more">${decision(request)}${votes(request)}${others(context)}${events(request)}</div>
 ${identifiers(request)}`,
     { bar: inboxBar(context) },
