@@ -58,8 +58,11 @@ async function decide(shop: Project, run: Run, token: string, decision: 'approve
   return run({ SVC_TOKEN: token }, 'approvals', decision, requestId, '--yes', ...more);
 }
 
-test('the page of a plan shows its statements and what is lost as text', async (shop) => {
-  assertExit(await shop.svc('db', 'migrate', '--json'), 9);
+test('the page of a plan, and the command line, show its statements and what is lost as text', async (shop) => {
+  const { requestId } = json(assertExit(await shop.svc('db', 'migrate', '--json'), 9)).details;
+  const { stdout } = assertExit(await shop.svc('approvals', 'show', requestId));
+  assert.match(stdout, /lost {7}\S+_second: ALTER TABLE "users" DROP COLUMN "age"/);
+  assert.match(stdout, /migration {2}\S+_second\n {11}ALTER TABLE "users" DROP COLUMN "age"\nrollback {3}the schema/);
   const inbox = startCli(['approvals', 'inbox', '--no-open'], shop.root);
   try {
     await inbox.untilStderr('/inbox?link=');

@@ -9,6 +9,7 @@ import { shorten } from '../../core/display/limit.ts';
 import { roleText } from '../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
 import type { Json } from '../../core/json.ts';
+import { migrationTitle, requestedPlan } from '../../core/migration/requested-plan.ts';
 
 /** Maximum characters of a line in a list. */
 const MAX_LINE = 100;
@@ -115,12 +116,29 @@ export function requestLines(request: ShownRequest, width: number): string[] {
     `requested  ${request.timestamp}`,
     `expires    ${request.timeout}`,
     `digest     ${request.digest}`,
+    ...planLines(request),
     'parameters',
   ];
   const room = width - 2;
   return [
     ...facts.flatMap((line) => foldLine(line, width, LABEL)),
     ...[...jsonLines(parameters, room), ...warningLines(parameters, room)].map((line) => `  ${line}`),
+  ];
+}
+
+/** A plan as SQL and sentences: the parameters say the same as JSON. */
+function planLines(request: ApprovalRequest): string[] {
+  const { losses = [], warnings = [], migrations = [] } = requestedPlan(request) ?? {};
+  return [
+    ...losses.map((line) => `lost       ${displayText(line)}`),
+    ...warnings.map((line) => `warning    ${displayText(line)}`),
+    ...migrations.flatMap((migration) => [
+      `migration  ${displayText(migrationTitle(migration))}`,
+      ...migration.statements
+        .flatMap((text) => displayText(text, { lines: true }).split('\n'))
+        .map((line) => `${LABEL}${line}`),
+      ...(migration.rollback === undefined ? [] : [`rollback   ${displayText(migration.rollback)}`]),
+    ]),
   ];
 }
 

@@ -1,0 +1,29 @@
+import type { ApprovalRequest } from '../approval/request.ts';
+import { isPlainObject } from '../json.ts';
+import { isPlanRequest, type PlanDescription, type ShownMigration } from './plan-approver.ts';
+
+/** What people read of a plan before they decide. */
+export type RequestedPlan = Pick<PlanDescription, 'losses' | 'warnings' | 'migrations'>;
+
+/** The plan that a request asks about; undefined for any other request, and for parameters that do not look like a plan's. */
+export function requestedPlan(
+  request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 'parameters'>,
+): RequestedPlan | undefined {
+  const { losses, warnings, migrations }: Readonly<Record<string, unknown>> = request.parameters;
+  if (!isPlanRequest(request) || !isTexts(losses) || !isTexts(warnings)) return undefined;
+  return Array.isArray(migrations) && migrations.every(isMigration) ? { losses, warnings, migrations } : undefined;
+}
+
+const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');
+
+const isMigration = (value: unknown): value is ShownMigration =>
+  isPlainObject(value) &&
+  typeof value.tag === 'string' &&
+  (value.direction === 'up' || value.direction === 'down') &&
+  isTexts(value.statements) &&
+  (value.rollback === undefined || typeof value.rollback === 'string');
+
+/** `20260102_orders`, or `20260102_orders, its rollback` */
+export const migrationTitle = ({ tag, direction }: ShownMigration): string =>
+  `${tag}${direction === 'down' ? ', its rollback' : ''}`;
