@@ -20,7 +20,7 @@ import type { EndpointUnderTest } from '../channel-decisions.ts';
 import type { ChannelUnderTest } from '../channel-suite.ts';
 import { httpReceiver } from '../http-receiver.ts';
 
-interface ChannelFault {
+export interface ChannelFault {
   readonly fault: string;
   /** The cases of the suite that must fail, and how. */
   readonly detectedBy: readonly string[];
@@ -32,7 +32,7 @@ type Options = Readonly<Record<string, unknown>>;
 type Handler = (request: Request) => Promise<Response>;
 
 /** The Slack channel with other deliveries. */
-function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
+export function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
   const { plugin, type } = slackUnderTest;
   const wrong = definePlugin({
     name: plugin.name,
@@ -49,7 +49,7 @@ function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Chan
 }
 
 /** The Slack channel with other presses. */
-const pressedBy = (wrap: (presses: Presses) => Partial<Presses>): ChannelUnderTest =>
+export const pressedBy = (wrap: (presses: Presses) => Partial<Presses>): ChannelUnderTest =>
   deliveringBy(({ presses }) => (presses ? { presses: { ...presses, ...wrap(presses) } } : {}));
 
 /** An endpoint of an application for the presses of the Slack channel. */
@@ -142,6 +142,7 @@ const LATE = [
   'a press after the deadline changes nothing, and the person sees that',
 ] as const;
 const PRESS = 'a press decides its request, once, and the person sees the result';
+const REPORT = 'a decision is reported, also by a process that did not deliver the request';
 const HIDDEN = 'a press does not approve what the message does not show';
 
 const UNESCAPED: ChannelUnderTest = {
@@ -277,7 +278,7 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   },
   {
     fault: 'reports every decision as an approval',
-    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    detectedBy: [REPORT],
     failure: /two different decisions look the same/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, ...rest) => onDecided?.({ ...record, status: 'approved' }, ...rest),
@@ -285,7 +286,7 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   },
   {
     fault: 'edits its first message after every decision',
-    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    detectedBy: [REPORT],
     failure: /a report edits another message/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, signal) => onDecided?.(record, signal, ['1700000000.1']),
@@ -293,7 +294,7 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   },
   {
     fault: 'edits the message after its own',
-    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    detectedBy: [REPORT],
     failure: /a report edits another message/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, signal, receipts) =>

@@ -1,0 +1,50 @@
+/** Presses as a service does not send them, or not for a button that the channel has. */
+
+/** Headers and parameters of the query with a signature or a token, and how that looks. */
+const PROVES = /sign|token|auth|hmac|secret|proof|hash|digest/i;
+const PROOF = /[\w+/-]{32,}={0,2}/;
+
+/** What a careless comparison takes for a proof: its beginning, nothing, and one with a changed character. */
+const CARELESS: readonly (readonly [name: string, change: (proof: string) => string])[] = [
+  ['the beginning of its signature', (proof) => proof.slice(0, Math.floor(proof.length / 2))],
+  ['an empty signature', () => ''],
+  ['the first character of its signature changed', (proof) => otherCharacter(proof.charAt(0)) + proof.slice(1)],
+  [
+    'a character in the middle of its signature changed',
+    (proof) => {
+      const at = Math.floor(proof.length / 2);
+      return proof.slice(0, at) + otherCharacter(proof.charAt(at)) + proof.slice(at + 1);
+    },
+  ],
+];
+
+const otherCharacter = (character: string): string => (character === '1' ? '2' : '1');
+
+/** The press with such proofs in a header or in the query. A proof in the body is for `withoutProof`. */
+export async function withCarelessProofs(press: Request): Promise<[string, Request][]> {
+  const { method } = press;
+  const body = await press.clone().text();
+  const requests: [string, Request][] = [];
+  for (const [name, change] of CARELESS) {
+    for (const [header, value] of press.headers) {
+      if (!PROVES.test(header) || !PROOF.test(value)) continue;
+      const headers = new Headers(press.headers);
+      headers.set(header, value.replace(PROOF, change));
+      requests.push([`with ${name} in ${header}`, new Request(press.url, { method, headers, body })]);
+    }
+    for (const [key, value] of new URL(press.url).searchParams) {
+      if (!PROVES.test(key) || !PROOF.test(value)) continue;
+      const url = new URL(press.url);
+      url.searchParams.set(key, value.replace(PROOF, change));
+      requests.push([`with ${name} in ?${key}`, new Request(url, { method, headers: press.headers, body })]);
+    }
+  }
+  return requests;
+}
+
+/** The request as somebody else could send it: without query and headers. */
+export function bareRequest({ url, method, headers }: Request, body: string): Request {
+  const { origin, pathname } = new URL(url);
+  const type = headers.get('content-type') ?? 'text/plain';
+  return new Request(`${origin}${pathname}`, { method, headers: { 'content-type': type }, body });
+}
