@@ -63,16 +63,49 @@ export function declareReportCases(
           const [about] = await report(other, 'approved', otherReceipts);
           assert.notEqual(about?.raw, approval[0]?.raw, 'a report does not concern the message of its receipt');
         }
-        const reports = [...approval, ...(await report(other, 'rejected')), ...(await report(other, 'cancelled'))];
+        const decisions = [...approval, ...(await report(other, 'rejected'))];
+        const reports = [...decisions, ...(await report(other, 'cancelled'))];
         assert.equal(reports.length, 3, 'not every decision was reported once');
         const texts = new Set(reports.map(({ displayed }) => displayed));
         assert.equal(texts.size, reports.length, 'two different decisions look the same');
         for (const message of reports)
           assert.ok(containsText(message, delivery().requestId), 'a report does not contain the request id');
+        for (const { displayed } of decisions)
+          assert.match(displayed, /(?<![a-z])ada(?![a-z])/i, `a report does not show who decided: ${displayed}`);
       }),
     {
       promise:
-        'onDecided() reports every decision. All that it knows of the delivery is what deliver() returned, which is stored.',
+        'onDecided() reports every decision, with who made it. All that it knows of the delivery is what deliver() returned, which is stored.',
+    },
+  );
+
+  on(
+    'a report reaches every message of its request',
+    () =>
+      withReceiver(async (receiver, tested) => {
+        // The case about reports fails without it.
+        if (!tested.onDecided) return;
+        const receipts: Json[] = [];
+        // As after a crash, which lost the record of the first delivery.
+        for (let attempt = 0; attempt < 2; attempt += 1)
+          receipts.push(...storedReceipts(await tested.deliver(delivery(), signal())));
+        if (tested.notify)
+          receipts.push(...storedReceipts(await tested.notify(delivery(), notice('reminder'), signal(), receipts)));
+        const before = receiver.received().length;
+        await createChannel(receiver.options).onDecided?.(decisionRecord('approved'), signal(), receipts);
+        const reports = receiver.received().slice(before);
+        const all = receipts.map((receipt) => [receipt]);
+        for (const of of all) {
+          const ids = ownIds(of, all);
+          assert.ok(
+            ids.length === 0 || reports.some(({ raw }) => ids.some((id) => containsWhole(raw, id))),
+            `the message with the receipt ${JSON.stringify(of[0])}, one of ${all.length}, was not updated: its buttons are left`,
+          );
+        }
+      }),
+    {
+      promise:
+        'onDecided() updates the message of each receipt: there are several if a crash repeated the delivery, or if notify() returns one.',
     },
   );
 

@@ -143,6 +143,7 @@ const LATE = [
 ] as const;
 const PRESS = 'a press decides its request, once, and the person sees the result';
 const REPORT = 'a decision is reported, also by a process that did not deliver the request';
+const EVERY_MESSAGE = 'a report reaches every message of its request';
 const HIDDEN = 'a press does not approve what the message does not show';
 
 const UNESCAPED: ChannelUnderTest = {
@@ -282,6 +283,31 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     failure: /two different decisions look the same/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, ...rest) => onDecided?.({ ...record, status: 'approved' }, ...rest),
+    })),
+  },
+  {
+    fault: 'does not say who decided',
+    detectedBy: [REPORT],
+    failure: /does not show who decided/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async ({ decidedBy: _decidedBy, ...record }, ...rest) => onDecided?.(record, ...rest),
+    })),
+  },
+  {
+    fault: 'edits only the first message about a request',
+    detectedBy: [EVERY_MESSAGE],
+    failure: /one of 2, was not updated/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async (record, signal, receipts) => onDecided?.(record, signal, receipts.slice(0, 1)),
+    })),
+  },
+  {
+    fault: 'edits only the last message about a request, a reminder',
+    detectedBy: [EVERY_MESSAGE],
+    failure: /one of 3, was not updated/,
+    channel: deliveringBy(({ deliver, onDecided }) => ({
+      notify: (delivery, _notice, signal) => deliver(delivery, signal),
+      onDecided: async (record, signal, receipts) => onDecided?.(record, signal, receipts.slice(-1)),
     })),
   },
   {
