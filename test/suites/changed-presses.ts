@@ -1,3 +1,5 @@
+import type { ChannelMessage } from './channel-suite.ts';
+
 /** Presses as a service does not send them, or not for a button that the channel has. */
 
 /** Headers and parameters of the query with a signature or a token, and how that looks. */
@@ -47,4 +49,29 @@ export function bareRequest({ url, method, headers }: Request, body: string): Re
   const { origin, pathname } = new URL(url);
   const type = headers.get('content-type') ?? 'text/plain';
   return new Request(`${origin}${pathname}`, { method, headers: { 'content-type': type }, body });
+}
+
+const UNKNOWN = 'unknown';
+
+/** The press of a button whose value is unknown; undefined if `request` cannot build one. */
+export async function unknownPress(
+  { raw, displayed }: ChannelMessage,
+  request: (message: ChannelMessage, button: 'reject' | 'unknown') => Request | undefined,
+): Promise<Request | undefined> {
+  const renamed = (text: string) => text.replace(/approve/gi, UNKNOWN);
+  const build = (button: 'reject' | 'unknown') => {
+    try {
+      return request({ raw: renamed(raw), displayed: renamed(displayed) }, button);
+    } catch {
+      return undefined;
+    }
+  };
+  const press = build(UNKNOWN);
+  // A service may send the whole message with a press: the value of the button is one more.
+  return press && (await countOf(press)) > (await countOf(build('reject'))) ? press : undefined;
+}
+
+async function countOf(press: Request | undefined): Promise<number> {
+  if (!press) return 0;
+  return `${press.url}\n${await press.clone().text()}`.split(UNKNOWN).length;
 }

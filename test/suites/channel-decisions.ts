@@ -3,7 +3,7 @@ import type { Svc } from '../../config/sdk/index.ts';
 import type { Channel } from '../../core/approval/channel.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { hasInvisible } from '../../core/display/misleading.ts';
-import { bareRequest, withCarelessProofs } from './changed-presses.ts';
+import { bareRequest, unknownPress, withCarelessProofs } from './changed-presses.ts';
 import { TESTED_PRESS_URL } from './channel-fixtures.ts';
 import { type ChannelMessage, type ChannelReceiver, type ChannelUnderTest, containsText } from './channel-suite.ts';
 import type { GateUnderTest } from './gate-client.ts';
@@ -53,7 +53,11 @@ export interface DecisionReceiver extends PressedButtons {
 }
 
 export interface ButtonPress {
-  readonly button: 'approve' | 'reject';
+  /**
+   * With `unknown`, the suite has written `unknown` for `approve` in the message, as in one of another version of the channel:
+   * build the press of that button, whose value has this word. Return undefined if there cannot be one.
+   */
+  readonly button: 'approve' | 'reject' | 'unknown';
   /** The press URL of a channel with `presses`, to which the service sends the request. */
   readonly url: string;
   /** The person's id in the service. */
@@ -80,6 +84,7 @@ const DECISION_CASES = [
   'a press with the signature of another decides nothing',
   'a press that was signed long ago decides nothing',
   'a press in another chat decides nothing',
+  'a press of an unknown button decides nothing',
   'hostile text in what a press shows is harmless',
   'a press does not approve what the message does not show',
 ] as const;
@@ -369,6 +374,21 @@ export function declareDecisionCases(declare: DeclareCase, channel: ChannelUnder
       promise:
         'Only those who can see the chat that the request was delivered to decide. The service signs presses in any chat, also on a forwarded message.',
     },
+  );
+
+  on(
+    'a press of an unknown button decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, assertWaiting, handle, request }) => {
+        const call = await startCall();
+        const press = await unknownPress(call.message, (message, button) =>
+          request(message, { ...PRESS, button, sentAt: new Date() }),
+        );
+        if (press) await handle(press);
+        await assertWaiting(call, 'a press of a button that the channel does not have decided');
+        await decide(call, 'approve', 'ada');
+      }),
+    { promise: 'Only the buttons of the channel decide: a message of another version may have others.' },
   );
 
   on(

@@ -400,6 +400,17 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     }),
   },
   {
+    fault: 'approves by every button that is not the one to reject',
+    detectedBy: ['a press of an unknown button decides nothing'],
+    failure: /a button that the channel does not have decided/,
+    channel: pressedBy(({ read }) => ({
+      read(body) {
+        const text = Buffer.from(body).toString();
+        return read(text.includes('svc_reject') ? body : Buffer.from(text.replace(/svc_[a-z]+/, 'svc_approve')));
+      },
+    })),
+  },
+  {
     fault: 'does not check in which chat a button was pressed',
     detectedBy: ['a press in another chat decides nothing'],
     failure: /a press in another chat decided/,
