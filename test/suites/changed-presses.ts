@@ -1,3 +1,5 @@
+import type { Presses } from '../../core/approval/presses.ts';
+import { isPlainObject, tryParseJson } from '../../core/json.ts';
 import type { ChannelMessage } from './channel-suite.ts';
 
 /** Presses as a service does not send them, or not for a button that the channel has. */
@@ -74,4 +76,36 @@ export async function unknownPress(
 async function countOf(press: Request | undefined): Promise<number> {
   if (!press) return 0;
   return `${press.url}\n${await press.clone().text()}`.split(UNKNOWN).length;
+}
+
+/** Whether a channel reads the body of a request as the press of a button. */
+export function isPress(presses: Presses, body: Uint8Array): boolean {
+  try {
+    const read = presses.read(body);
+    return read !== undefined && 'requestId' in read;
+  } catch {
+    return false;
+  }
+}
+
+/** A user whose last character becomes a byte that is not UTF-8. */
+export const ODD_USER = 'ada?';
+
+/** Bodies that another reader of JSON, alone or in the field of a form, would read otherwise. */
+export function* ambiguousBodies(body: Uint8Array): Generator<readonly [name: string, body: Uint8Array]> {
+  const text = Buffer.from(body).toString();
+  const [, field = '', value = ''] = /^([\w-]+=)([^&]*)$/.exec(text) ?? [];
+  const json = field === '' ? text : decodeURIComponent(value.replaceAll('+', ' '));
+  const bodyOf = (bytes: Buffer) =>
+    field === '' ? bytes : Buffer.from(field + bytes.toString('hex').replace(/../g, '%$&'));
+  const parsed = tryParseJson(json);
+  if (!isPlainObject(parsed)) return;
+  for (const key of Object.keys(parsed)) {
+    yield [`the key "${key}" twice`, bodyOf(Buffer.from(json.replace('{', `{${JSON.stringify(key)}:null,`)))];
+  }
+  const bytes = Buffer.from(json);
+  const at = bytes.indexOf(ODD_USER);
+  if (at < 0) return;
+  bytes[at + ODD_USER.length - 1] = 0xff;
+  yield ['a byte that is not UTF-8', bodyOf(bytes)];
 }

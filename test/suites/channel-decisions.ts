@@ -3,7 +3,14 @@ import type { Svc } from '../../config/sdk/index.ts';
 import type { Channel } from '../../core/approval/channel.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { hasInvisible } from '../../core/display/misleading.ts';
-import { bareRequest, unknownPress, withCarelessProofs } from './changed-presses.ts';
+import {
+  ambiguousBodies,
+  bareRequest,
+  isPress,
+  ODD_USER,
+  unknownPress,
+  withCarelessProofs,
+} from './changed-presses.ts';
 import { TESTED_PRESS_URL } from './channel-fixtures.ts';
 import { type ChannelMessage, type ChannelReceiver, type ChannelUnderTest, containsText } from './channel-suite.ts';
 import type { GateUnderTest } from './gate-client.ts';
@@ -85,6 +92,7 @@ const DECISION_CASES = [
   'a press that was signed long ago decides nothing',
   'a press in another chat decides nothing',
   'a press of an unknown button decides nothing',
+  'a press whose body can be read in two ways decides nothing',
   'hostile text in what a press shows is harmless',
   'a press does not approve what the message does not show',
 ] as const;
@@ -389,6 +397,23 @@ export function declareDecisionCases(declare: DeclareCase, channel: ChannelUnder
         await decide(call, 'approve', 'ada');
       }),
     { promise: 'Only the buttons of the channel decide: a message of another version may have others.' },
+  );
+
+  on(
+    'a press whose body can be read in two ways decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, tested: { presses } }) => {
+        const call = await startCall();
+        const body = new Uint8Array(await call.press('approve', ODD_USER).arrayBuffer());
+        for (const [name, changed] of presses && isPress(presses, body) ? ambiguousBodies(body) : []) {
+          assert.ok(presses && !isPress(presses, changed), `read() returns the press of a body with ${name}`);
+        }
+        await decide(call, 'approve', 'ada');
+      }),
+    {
+      promise:
+        'read() parses JSON with parseDecision() or parseFormDecision(): a key that occurs twice, or bytes that are not UTF-8, are rejected.',
+    },
   );
 
   on(

@@ -1,5 +1,6 @@
 import type { Svc } from '../../../config/sdk/index.ts';
 import type { Channel, Delivery } from '../../../core/approval/channel.ts';
+import { parseDecision } from '../../../core/approval/parse-decision.ts';
 import type { Presses } from '../../../core/approval/presses.ts';
 import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { Kernel } from '../../../core/kernel.ts';
@@ -410,6 +411,20 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
       },
     })),
   },
+  ...[
+    { fault: 'reads the last of two values with one key', failure: /a body with the key "user" twice/ },
+    { fault: 'reads bytes that are not UTF-8', failure: /a body with a byte that is not UTF-8/, isStrict: true },
+  ].map(({ isStrict, ...fault }) => ({
+    ...fault,
+    detectedBy: ['a press whose body can be read in two ways decides nothing'],
+    channel: pressedBy(({ read }) => ({
+      read(body) {
+        const text = new URLSearchParams(Buffer.from(body).toString()).get('payload') ?? '';
+        const payload = isStrict ? parseDecision(text) : JSON.parse(text);
+        return read(Buffer.from(`payload=${encodeURIComponent(JSON.stringify(payload))}`));
+      },
+    })),
+  })),
   {
     fault: 'does not check in which chat a button was pressed',
     detectedBy: ['a press in another chat decides nothing'],
