@@ -35,8 +35,11 @@ function consumeOf(broker: Broker, wrap: (handle: Handler) => Handler): NonNulla
 const REDELIVERY = 'a message that failed temporarily is redelivered after a pause';
 const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter and blocks no other';
 const BYTES = 'a message is delivered as the bytes that were sent';
+const EXPIRY = 'an event expires with its request';
+const SHARED = 'two processes share a queue';
 const RECONNECT = 'it reconnects when the server is back';
 
+const KIB_64 = 64 * 1024;
 /** The lease of the broker that has one. */
 const LEASE_MS = 500;
 
@@ -133,9 +136,18 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   },
   {
     fault: 'ignores how long an event is valid',
-    detectedBy: 'an event expires with its request',
+    detectedBy: EXPIRY,
     failure: /45,000 ms became \d{9,} ms/,
     apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, expiresInMs: 2 ** 40 }, signal) }),
+  },
+  {
+    fault: 'publishes the first 64 KiB of an event',
+    detectedBy: 'an event of the largest size arrives unchanged',
+    failure: /an event of \d+ characters arrived as \d+ others/,
+    apply: (broker) => ({
+      publish: (event, signal) =>
+        broker.publish({ ...event, body: JSON.stringify(event.body).slice(0, KIB_64) }, signal),
+    }),
   },
   {
     fault: 'writes the URL with its password into errors',
@@ -277,7 +289,7 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   },
   {
     fault: 'delivers every message to every process',
-    detectedBy: 'two processes share a queue',
+    detectedBy: SHARED,
     failure: /a message was delivered to both/,
     apply: (broker) => ({
       async consume(queue, handle) {
@@ -289,6 +301,12 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
         return async () => stop?.();
       },
     }),
+  },
+  {
+    fault: 'delivers the first 64 KiB of a message',
+    detectedBy: 'a message of the largest size is delivered unchanged',
+    failure: /a message of \d+ bytes was delivered as \d+ others/,
+    apply: wrapHandler((handle) => (body) => handle(body.subarray(0, KIB_64))),
   },
   {
     fault: 'stops without waiting for the message in progress',
