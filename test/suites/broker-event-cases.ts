@@ -48,6 +48,30 @@ export function declareEventCases(
   );
 
   on(
+    'events whose names differ in a letter do not mix',
+    () =>
+      withBroker(async ({ broker, event, client, notices }) => {
+        const names = ['Paid-Out', 'paid-out', 'paid.out'].map((end) => `${event}.${end}`);
+        notices.push(...names);
+        const listeners = new Map<string, Awaited<ReturnType<typeof client.listen>>>();
+        for (const name of names) listeners.set(name, await client.listen(name));
+        // Those of the second round arrive after those of the first one.
+        for (const round of [1, 2]) {
+          for (const name of names) await broker.publish(createEvent(name, { round }), signal());
+          for (const [name, messages] of listeners) {
+            const hasArrived = () => messages().some(({ body }) => body.includes(`"round":${round}`));
+            await waitUntil(hasArrived, `publish() resolved, but no event arrived at those who listen for ${name}`);
+          }
+        }
+        for (const [name, messages] of listeners) {
+          const types = new Set(messages().map(({ body }) => JSON.parse(body).type));
+          assert.deepEqual([...types], [name], `other events arrived at those who listen for ${name}`);
+        }
+      }),
+    { promise: 'The name of an event keeps its dots, its dashes, and its upper-case and lower-case letters.' },
+  );
+
+  on(
     'an event expires with its request',
     () =>
       withBroker(async ({ broker, event, client }) => {

@@ -36,6 +36,7 @@ const REDELIVERY = 'a message that failed temporarily is redelivered after a pau
 const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter and blocks no other';
 const BYTES = 'a message is delivered as the bytes that were sent';
 const EXPIRY = 'an event expires with its request';
+const NAMES = 'events whose names differ in a letter do not mix';
 const SHARED = 'two processes share a queue';
 const RECONNECT = 'it reconnects when the server is back';
 
@@ -147,6 +148,25 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     apply: (broker) => ({
       publish: (event, signal) =>
         broker.publish({ ...event, body: JSON.stringify(event.body).slice(0, KIB_64) }, signal),
+    }),
+  },
+  {
+    fault: 'publishes events under their names in lower case',
+    detectedBy: NAMES,
+    failure: /no event arrived at those who listen for \S+\.Paid-Out/,
+    apply: (broker) => ({
+      publish: (event, signal) => broker.publish({ ...event, name: event.name.toLowerCase() }, signal),
+    }),
+  },
+  {
+    fault: 'publishes events under every spelling of their names',
+    detectedBy: NAMES,
+    failure: /other events arrived at those who listen for \S+\.paid-out/,
+    apply: (broker) => ({
+      async publish(event, signal) {
+        for (const name of new Set([event.name, event.name.toLowerCase()]))
+          await broker.publish({ ...event, name }, signal);
+      },
     }),
   },
   {
