@@ -9,6 +9,7 @@ import { applyPlugin } from '../../core/plugin.ts';
 import { createEvent, declareEventCases, largestParameters, signal } from './broker-event-cases.ts';
 import { expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
+import { consumeInProcess } from './start-broker-process.ts';
 import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { timersOf } from './timers-of.ts';
@@ -20,6 +21,11 @@ export interface BrokerUnderTest extends UnderTest {
   readonly plugin: Plugin;
   /** The name under which the plugin registers the broker. */
   readonly type: string;
+  /**
+   * The module whose default export is `plugin`: a file URL, or the name of a package. One case starts a process that loads it with
+   * the Node options of this one. Without it, that case uses two instances in this process.
+   */
+  readonly module?: URL | string | undefined;
   /** A real server. The suite connects the broker to it through a proxy that it disconnects and freezes. */
   readonly server: { readonly host: string; readonly port: number };
   /** The options in `brokers` other than `type`, for a server at this address. */
@@ -87,7 +93,7 @@ const POLL_MS = 100;
 
 /** Tests that a message broker fulfills its contract. */
 export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
-  const { patienceMs = 60_000, leaseMs = 0, skip } = tested;
+  const { patienceMs = 60_000, leaseMs = 0, module, type, skip } = tested;
   const waitUntil: typeof waitAtMost = (condition, message) => waitAtMost(condition, message, patienceMs);
   const skipped =
     leaseMs > 0 || typeof skip === 'string' ? skip : { [LEASE]: 'no leaseMs: the server has no leases', ...skip };
@@ -467,23 +473,36 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
-      'two processes share a queue',
+      'two consumers share a queue',
       () =>
         withBroker(async (context) => {
-          const { broker, createBroker, client, queue } = context;
+          const { broker, createBroker, client, options, queue } = context;
           const bodies: unknown[] = [];
           const stops: (() => Promise<void>)[] = [];
-          for (const one of [broker, createBroker()]) {
-            stops.push(await consume(one, queue, async (body) => void bodies.push(body)));
+          try {
+            for (const one of [broker, createBroker()]) {
+              stops.push(await consume(one, queue, async (body) => void bodies.push(body)));
+            }
+            if (module !== undefined) {
+              const add = (body: Uint8Array) => void bodies.push(Buffer.from(body).toString());
+              stops.push(await consumeInProcess({ module, type, options, queue }, add));
+            }
+            const texts = Array.from({ length: 40 }, (_, index) => `message ${index}`);
+            await send(client, queue, ...texts);
+            await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
+            for (const stop of stops.splice(0)) await stop();
+            assert.deepEqual(bodies.sort(), [...texts].sort(), 'a message was delivered to both');
+          } finally {
+            await Promise.allSettled(stops.map((stop) => stop()));
           }
-          const texts = Array.from({ length: 40 }, (_, index) => `message ${index}`);
-          await send(client, queue, ...texts);
-          await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
-          await Promise.all(stops.map((stop) => stop()));
-          assert.deepEqual(bodies.sort(), [...texts].sort(), 'a message was delivered to both');
           await assertQueueIsEmpty(context);
         }),
-      { promise: 'Each message of a queue goes to one of the processes that consume it.' },
+      {
+        promise:
+          module === undefined
+            ? 'Each message of a queue goes to one of the instances that consume it.'
+            : 'Each message of a queue goes to one of the instances and processes that consume it.',
+      },
     );
 
     on(

@@ -4,6 +4,7 @@ import { tryParseJson } from '../../../core/json.ts';
 import { Kernel, type Plugin } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
 import type { BrokerUnderTest } from '../broker-suite.ts';
+import { forgetful } from './forgetful-broker.ts';
 
 type Handler = (body: Uint8Array) => Promise<void>;
 
@@ -14,6 +15,8 @@ interface BrokerFault {
   readonly failure: RegExp;
   /** How long it is waited for, in milliseconds; default 3,000. */
   readonly patienceMs?: number;
+  /** The module of a broker that is wrong between processes. */
+  readonly module?: URL;
   /** Other options of the right broker. */
   options?(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Wraps a right broker. */
@@ -37,7 +40,7 @@ const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter an
 const BYTES = 'a message is delivered as the bytes that were sent';
 const EXPIRY = 'an event expires with its request';
 const NAMES = 'events whose names differ in a letter do not mix';
-const SHARED = 'two processes share a queue';
+const SHARED = 'two consumers share a queue';
 const RECONNECT = 'it reconnects when the server is back';
 
 const KIB_64 = 64 * 1024;
@@ -323,6 +326,13 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     }),
   },
   {
+    fault: 'delivers a message twice, and detects that in the memory of its process',
+    detectedBy: SHARED,
+    failure: /a message was delivered to both/,
+    module: new URL('./forgetful-broker.ts', import.meta.url),
+    apply: forgetful,
+  },
+  {
     fault: 'delivers the first 64 KiB of a message',
     detectedBy: 'a message of the largest size is delivered unchanged',
     failure: /a message of \d+ bytes was delivered as \d+ others/,
@@ -402,7 +412,7 @@ const subscribers = new Map<string, Set<Handler>>();
 
 /** A right broker with a fault. */
 export function withBrokerFault(right: BrokerUnderTest, fault: BrokerFault): BrokerUnderTest {
-  const { apply, patienceMs = PATIENCE_MS, options = (given) => given } = fault;
+  const { apply, module, patienceMs = PATIENCE_MS, options = (given) => given } = fault;
   const plugin: Plugin = definePlugin({
     name: right.plugin.name,
     apply(kernel) {
@@ -417,6 +427,7 @@ export function withBrokerFault(right: BrokerUnderTest, fault: BrokerFault): Bro
   return {
     ...right,
     plugin,
+    module,
     patienceMs,
     leaseMs: LEASE_MS,
     options: (host, port) => options(right.options(host, port)),
