@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { BrokerEvent } from '../../core/approval/channel.ts';
 import { type Json, tryParseJson } from '../../core/json.ts';
@@ -11,6 +12,8 @@ import type { waitUntil as waitAtMost } from './wait-until.ts';
 /** The timeout that the gate sets for an attempt. */
 const ATTEMPT_MS = 15_000;
 const DAY_MS = 86_400_000;
+/** How long an event is valid that nobody receives in time. */
+const SHORT_MS = 1_000;
 
 /** Declares what becomes of the content, the name and the expiry of an event. */
 export function declareEventCases(
@@ -74,12 +77,24 @@ export function declareEventCases(
   on(
     'an event expires with its request',
     () =>
-      withBroker(async ({ broker, event, client }) => {
+      withBroker(async ({ broker, event, client, notices }) => {
         const messages = await client.listen(event);
         await broker.publish({ ...createEvent(event, {}), expiresInMs: 45_000 }, signal());
         await waitUntil(() => messages().length > 0, 'no event arrived');
         const { expiresInMs = Number.POSITIVE_INFINITY } = messages()[0] ?? {};
         assert.ok(expiresInMs > 30_000 && expiresInMs <= 46_000, `45,000 ms became ${expiresInMs} ms`);
+        // A server that keeps events without a listener drops this one; any other has rejected it.
+        const early = `${event}.early`;
+        notices.push(early);
+        const expired = createEvent(early, {});
+        await broker.publish({ ...expired, expiresInMs: SHORT_MS }, signal()).catch(() => undefined);
+        await wait(2 * SHORT_MS);
+        const late = await client.listen(early);
+        const next = createEvent(early, {});
+        await broker.publish(next, signal());
+        const hasArrived = ({ id }: BrokerEvent) => late().some(({ body }) => body.includes(id));
+        await waitUntil(() => hasArrived(next), 'the next event did not arrive');
+        assert.ok(!hasArrived(expired), `an event arrived ${SHORT_MS} ms after it had expired`);
       }),
     { promise: 'The server drops an event after `expiresInMs`, when its request can no longer be decided.' },
   );

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Broker, DeliveryFailed, isDeliveryFailed } from '../../../core/approval/channel.ts';
+import { type Broker, type BrokerEvent, DeliveryFailed, isDeliveryFailed } from '../../../core/approval/channel.ts';
 import { tryParseJson } from '../../../core/json.ts';
 import { Kernel, type Plugin } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
@@ -143,6 +143,23 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
     detectedBy: EXPIRY,
     failure: /45,000 ms became \d{9,} ms/,
     apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, expiresInMs: 2 ** 40 }, signal) }),
+  },
+  {
+    fault: 'keeps an event that nobody receives, and publishes it when it has expired',
+    detectedBy: EXPIRY,
+    failure: /after it had expired/,
+    apply(broker) {
+      const kept: BrokerEvent[] = [];
+      return {
+        async publish(event, signal) {
+          for (const one of kept.splice(0)) await broker.publish({ ...one, expiresInMs: 60_000 }, signal);
+          await broker.publish(event, signal).catch((error: Error) => {
+            if (!error.message.includes('no queue')) throw error;
+            kept.push(event);
+          });
+        },
+      };
+    },
   },
   {
     fault: 'publishes the first 64 KiB of an event',
