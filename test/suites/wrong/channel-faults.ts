@@ -312,6 +312,15 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     })),
   },
   {
+    fault: 'edits the request, delivered twice, and not its reminder',
+    detectedBy: [EVERY_MESSAGE],
+    failure: /one of 3, was not updated/,
+    channel: deliveringBy(({ deliver, onDecided }) => ({
+      notify: (delivery, _notice, signal) => deliver(delivery, signal),
+      onDecided: async (record, signal, receipts) => onDecided?.(record, signal, receipts.slice(0, 2)),
+    })),
+  },
+  {
     fault: 'edits its first message after every decision',
     detectedBy: [REPORT],
     failure: /a report edits another message/,

@@ -93,6 +93,12 @@ export const CHANNEL_TEXT_FAULTS: readonly ChannelFault[] = [
     channel: reportingBy((record) => decisionText(record, { maxLength: LIMIT.maxLength })),
   },
   {
+    fault: 'removes markup from a report',
+    detectedBy: [NOTICE],
+    failure: /who approved, in a report: the reader does not see the text <!channel>/,
+    channel: reportingBy((record) => decisionText(record, LIMIT).replace(/&lt;.*?&gt;/g, '')),
+  },
+  {
     fault: 'shows the reason of a decision as it is written',
     detectedBy: [NOTICE],
     failure: /the reason of an approval, in a report: a person sees misleading characters/,
