@@ -42,7 +42,7 @@ const library = await build({
       (name) => `plugins/frameworks/${name}.ts`,
     ),
     // Started by the suites.
-    ...['dialect', 'key-value-file'].map((name) => `test/suites/${name}-process.ts`),
+    ...['broker', 'dialect', 'key-value-file'].map((name) => `test/suites/${name}-process.ts`),
   ],
   chunkNames: 'chunks/[name]-[hash]',
   splitting: true,

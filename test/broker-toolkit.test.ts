@@ -174,3 +174,26 @@ test('a message that arrives after the stop returns to the queue, and one that c
     assert.deepEqual(log, ['handle first', 'ack first', 'requeue late']);
   });
 });
+
+test('many messages that fail at once and pause cause no warning', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on('warning', onWarning);
+  let requeued = 0;
+  const message = { body: Buffer.from('{}'), ack() {}, deadLetter() {}, requeue: () => void requeued++ };
+  const consume: BrokerDriver<Connection>['consume'] = async (_connection, { receive, stopped }) => {
+    await Promise.all(Array.from({ length: 64 }, () => receive(message)));
+    await stopped;
+  };
+  try {
+    await withBroker({ consume }, async (broker) => {
+      await broker.consume?.('queue', async () => {
+        throw new DeliveryFailed('the store is down');
+      });
+      await waitUntil(() => requeued === 64, 'the messages did not return to the queue');
+    });
+    assert.deepEqual(warnings, []);
+  } finally {
+    process.off('warning', onWarning);
+  }
+});

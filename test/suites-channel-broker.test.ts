@@ -8,6 +8,7 @@ import { channelSuite } from './suites/channel-suite.ts';
 import type { TestFunction } from './suites/suite.ts';
 import { BROKER_FAULTS, withBrokerFault } from './suites/wrong/broker-faults.ts';
 import { CHANNEL_FAULTS, RIGHT_CHANNELS } from './suites/wrong/channel-faults.ts';
+import { CHANNEL_TEXT_FAULTS } from './suites/wrong/channel-text-faults.ts';
 
 /**
  * The suites detect wrong channels and brokers: each must fail, by the case about its fault. The right channel passes;
@@ -46,7 +47,7 @@ channelSuite(test, slackUnderTest);
 
 test('the suite detects every wrong channel', () =>
   assertDetected(
-    CHANNEL_FAULTS.flatMap(({ detectedBy, channel, ...fault }) =>
+    [...CHANNEL_FAULTS, ...CHANNEL_TEXT_FAULTS].flatMap(({ detectedBy, channel, ...fault }) =>
       detectedBy.map((name) => ({ ...fault, detectedBy: name, declare: (test) => channelSuite(test, channel) })),
     ),
   ));

@@ -182,7 +182,8 @@ export default definePlugin({
 });
 `;
 
-const brokerTest = (name: string, identifier: string, port: number): string => `import { test } from 'node:test';
+const brokerTest = (name: string, identifier: string, port: number): string => `import { extname } from 'node:path';
+import { test } from 'node:test';
 import { type BrokerUnderTest, brokerSuite } from '@svc/sdk/testing';
 import ${identifier} from '../src/index.ts';
 
@@ -218,6 +219,8 @@ brokerSuite(test, {
   name: '${name}',
   plugin: ${identifier},
   type: '${name}',
+  // Another process, which the suite starts, loads the broker from here.
+  module: new URL(\`../src/index\${extname(import.meta.url)}\`, import.meta.url),
   // A real server.
   server: { host: '127.0.0.1', port: ${port} },
   // With the URL scheme that the client library expects. A server without passwords: choose a user that any password fits.

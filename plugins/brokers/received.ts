@@ -42,7 +42,9 @@ async function resultOf(
     return 'ack';
   } catch (error) {
     if (!isDeliveryFailed(error) || !error.retry) return 'deadLetter';
-    await wait(Math.max(MIN_PAUSE_MS, error.afterMs), undefined, { signal }).catch(() => undefined);
+    // Many messages may pause with one signal: a signal of its own for each, because listeners are limited.
+    const own = AbortSignal.any([signal]);
+    await wait(Math.max(MIN_PAUSE_MS, error.afterMs), undefined, { signal: own }).catch(() => undefined);
     return 'requeue';
   }
 }

@@ -10,6 +10,7 @@ export const rabbitmqUnderTest = {
   name: 'rabbitmq',
   plugin: rabbitmq,
   type: 'rabbitmq',
+  module: new URL('../../plugins/brokers/rabbitmq/broker.ts', import.meta.url),
   skip: 'missing' in found ? found.missing : undefined,
   server: { host: server.hostname, port: Number(server.port || 5672) },
   options(host, port) {

@@ -4,11 +4,12 @@ import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { type Broker, type BrokerEvent, DeliveryFailed } from '../../core/approval/channel.ts';
-import type { Json } from '../../core/json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
+import { createEvent, declareEventCases, largestParameters, signal } from './broker-event-cases.ts';
 import { expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
+import { consumeInProcess } from './start-broker-process.ts';
 import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { timersOf } from './timers-of.ts';
@@ -20,6 +21,11 @@ export interface BrokerUnderTest extends UnderTest {
   readonly plugin: Plugin;
   /** The name under which the plugin registers the broker. */
   readonly type: string;
+  /**
+   * The module whose default export is `plugin`: a file URL, or the name of a package. One case starts a process that loads it with
+   * the Node options of this one. Without it, that case uses two instances in this process.
+   */
+  readonly module?: URL | string | undefined;
   /** A real server. The suite connects the broker to it through a proxy that it disconnects and freezes. */
   readonly server: { readonly host: string; readonly port: number };
   /** The options in `brokers` other than `type`, for a server at this address. */
@@ -61,7 +67,7 @@ export interface BrokerMessage {
   readonly expiresInMs: number | undefined;
 }
 
-interface BrokerCase {
+export interface BrokerCase {
   readonly client: BrokerClient;
   readonly proxy: TcpProxy;
   readonly options: Readonly<Record<string, unknown>>;
@@ -75,22 +81,19 @@ interface BrokerCase {
   readonly notices: string[];
 }
 
-/** The timeout that the gate sets for an attempt. */
-const ATTEMPT_MS = 15_000;
 /** The longest that close() may take, because the process ends after it. */
 const CLOSE_MS = 5_000;
 /** The pause before a redelivery that the suite requests. */
 const PAUSE_MS = 1_000;
 /** Timers may fire this much early. */
 const TOLERANCE_MS = 50;
-const DAY_MS = 86_400_000;
 const PROBE_MS = 5_000;
 const LEASE = 'a message is not delivered again while it is handled';
 const POLL_MS = 100;
 
 /** Tests that a message broker fulfills its contract. */
 export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
-  const { patienceMs = 60_000, leaseMs = 0, skip } = tested;
+  const { patienceMs = 60_000, leaseMs = 0, module, type, skip } = tested;
   const waitUntil: typeof waitAtMost = (condition, message) => waitAtMost(condition, message, patienceMs);
   const skipped =
     leaseMs > 0 || typeof skip === 'string' ? skip : { [LEASE]: 'no leaseMs: the server has no leases', ...skip };
@@ -154,19 +157,7 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
       assert.deepEqual(late, [], 'messages were delivered again after they had been handled');
     };
 
-    on(
-      'an event arrives unchanged',
-      () =>
-        withBroker(async ({ broker, event, client }) => {
-          const messages = await client.listen(event);
-          const data = { text: 'ünï "quoted" \u202e 😀\n', list: [1, 2.5, null, true], of: { nothing: {} } };
-          const published = createEvent(event, data);
-          await broker.publish(published, signal());
-          await waitUntil(() => messages().length > 0, 'publish() resolved, but no event arrived');
-          assert.deepEqual(JSON.parse(messages()[0]?.body ?? ''), published.body);
-        }),
-      { promise: 'publish() resolves when the broker has stored the event. Its body is JSON.' },
-    );
+    declareEventCases(on, withBroker, waitUntil);
 
     on(
       'an event without subscribers is kept or rejected',
@@ -232,34 +223,6 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await waitUntil(() => arrived().size === events.length, 'publish() resolved for an event that never arrived');
         }),
       { promise: 'Each of many concurrent calls of publish() resolves for its own event.' },
-    );
-
-    on(
-      'an event expires with its request',
-      () =>
-        withBroker(async ({ broker, event, client }) => {
-          const messages = await client.listen(event);
-          await broker.publish({ ...createEvent(event, {}), expiresInMs: 45_000 }, signal());
-          await waitUntil(() => messages().length > 0, 'no event arrived');
-          const { expiresInMs = Number.POSITIVE_INFINITY } = messages()[0] ?? {};
-          assert.ok(expiresInMs > 30_000 && expiresInMs <= 46_000, `45,000 ms became ${expiresInMs} ms`);
-        }),
-      { promise: 'The server drops an event after `expiresInMs`, when its request can no longer be decided.' },
-    );
-
-    on(
-      'an event of any duration arrives',
-      () =>
-        withBroker(async ({ broker, event, client }) => {
-          const messages = await client.listen(event);
-          const durations = [5_000.25, 20 * DAY_MS, 100 * DAY_MS];
-          for (const expiresInMs of durations) {
-            await broker.publish({ ...createEvent(event, { expiresInMs }), expiresInMs }, signal());
-          }
-          const arrived = () => durations.every((one) => messages().some(({ body }) => body.includes(String(one))));
-          await waitUntil(arrived, 'publish() resolved, but an event was lost');
-        }),
-      { promise: '`expiresInMs` may have a fraction, and be longer than a server supports.' },
     );
 
     on(
@@ -367,6 +330,23 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
           await assertQueueIsEmpty(context);
         }),
       { promise: 'consume() creates the queue if it does not exist, and delivers its messages.' },
+    );
+
+    on(
+      'a message of the largest size is delivered unchanged',
+      () =>
+        withBroker(async ({ broker, client, queue }) => {
+          const sent = Buffer.from(JSON.stringify(largestParameters()));
+          const bodies: Uint8Array[] = [];
+          const stop = await consumeBytes(broker, queue, async (body) => void bodies.push(body));
+          await send(client, queue, sent);
+          await waitUntil(() => bodies.length > 0, 'nothing was delivered');
+          await stop();
+          const [body = new Uint8Array()] = bodies;
+          assert.ok(sent.equals(body), `a message of ${sent.length} bytes was delivered as ${body.length} others`);
+          assert.deepEqual(await client.takeDeadLetters(queue), []);
+        }),
+      { promise: 'A decision may have changed parameters of up to 256 KiB.' },
     );
 
     on(
@@ -493,23 +473,36 @@ export function brokerSuite(test: TestFunction, tested: BrokerUnderTest): void {
     );
 
     on(
-      'two processes share a queue',
+      'two consumers share a queue',
       () =>
         withBroker(async (context) => {
-          const { broker, createBroker, client, queue } = context;
+          const { broker, createBroker, client, options, queue } = context;
           const bodies: unknown[] = [];
           const stops: (() => Promise<void>)[] = [];
-          for (const one of [broker, createBroker()]) {
-            stops.push(await consume(one, queue, async (body) => void bodies.push(body)));
+          try {
+            for (const one of [broker, createBroker()]) {
+              stops.push(await consume(one, queue, async (body) => void bodies.push(body)));
+            }
+            if (module !== undefined) {
+              const add = (body: Uint8Array) => void bodies.push(Buffer.from(body).toString());
+              stops.push(await consumeInProcess({ module, type, options, queue }, add));
+            }
+            const texts = Array.from({ length: 40 }, (_, index) => `message ${index}`);
+            await send(client, queue, ...texts);
+            await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
+            for (const stop of stops.splice(0)) await stop();
+            assert.deepEqual(bodies.sort(), [...texts].sort(), 'a message was delivered to both');
+          } finally {
+            await Promise.allSettled(stops.map((stop) => stop()));
           }
-          const texts = Array.from({ length: 40 }, (_, index) => `message ${index}`);
-          await send(client, queue, ...texts);
-          await waitUntil(() => new Set(bodies).size === texts.length, 'not every message was delivered');
-          await Promise.all(stops.map((stop) => stop()));
-          assert.deepEqual(bodies.sort(), [...texts].sort(), 'a message was delivered to both');
           await assertQueueIsEmpty(context);
         }),
-      { promise: 'Each message of a queue goes to one of the processes that consume it.' },
+      {
+        promise:
+          module === undefined
+            ? 'Each message of a queue goes to one of the instances that consume it.'
+            : 'Each message of a queue goes to one of the instances and processes that consume it.',
+      },
     );
 
     on(
@@ -829,16 +822,6 @@ async function probe({ host, port }: BrokerUnderTest['server']): Promise<void> {
 }
 
 const decisionQueue = (product: string): string => `svc.approvals.decisions.${product}.dev`;
-
-/** An event as the gate publishes it: a CloudEvents document with the id of the event. */
-function createEvent(name: string, data: Json): BrokerEvent {
-  const id = randomUUID();
-  const [time, subject] = [new Date().toISOString(), randomUUID()];
-  const about = { specversion: '1.0', id, source: '/test', type: name, subject, time };
-  return { name, id, body: { ...about, datacontenttype: 'application/json', data }, expiresInMs: 60_000 };
-}
-
-const signal = (timeoutMs = ATTEMPT_MS): AbortSignal => AbortSignal.timeout(timeoutMs);
 
 async function consumeBytes(broker: Broker, queue: string, handle: (body: Uint8Array) => Promise<void>) {
   assert.ok(broker.consume, 'there is no consume(): skip this case, and give the reason');

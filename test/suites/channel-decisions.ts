@@ -1,9 +1,20 @@
 import * as assert from 'node:assert/strict';
 import type { Svc } from '../../config/sdk/index.ts';
+import type { Channel } from '../../core/approval/channel.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { hasInvisible } from '../../core/display/misleading.ts';
+import {
+  ambiguousBodies,
+  bareRequest,
+  isPress,
+  ODD_USER,
+  unknownPress,
+  withCarelessProofs,
+} from './changed-presses.ts';
+import { TESTED_PRESS_URL } from './channel-fixtures.ts';
 import { type ChannelMessage, type ChannelReceiver, type ChannelUnderTest, containsText } from './channel-suite.ts';
 import type { GateUnderTest } from './gate-client.ts';
+import { assertHarmless, hostileTexts, unfolded } from './harmless-text.ts';
 import type { CaseOptions, DeclareCase } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -24,13 +35,16 @@ export interface PressedButtons {
   withoutProof?(press: Request): Request | Promise<Request>;
 }
 
+/** What a person sees, alone or with what the service was sent to show it. */
+export type Seen = string | ChannelMessage;
+
 /** Of a channel with `presses`: the suite passes requests to the handler of the client, as `svc approvals serve` does. */
 export interface PressesUnderTest extends PressedButtons {
   /**
    * What the person then sees of a press, `''` if nothing. Default: the text of the response. Also called for requests that
-   * the service did not send.
+   * the service did not send. If what was sent to show it is not the response, return both: markup is searched in `raw`.
    */
-  seen?(response: Response, press: Request): string | Promise<string>;
+  seen?(response: Response, press: Request): Seen | Promise<Seen>;
 }
 
 /** Of a channel without `presses`, whose endpoint an application serves itself. */
@@ -41,16 +55,22 @@ export interface EndpointUnderTest {
 
 export interface DecisionReceiver extends PressedButtons {
   /** Passes a request to the channel. Resolves, when it is processed, to what the person then sees; `''` if nothing. */
-  handle(request: Request): Promise<string>;
+  handle(request: Request): Promise<Seen>;
   close(): void | Promise<void>;
 }
 
 export interface ButtonPress {
-  readonly button: 'approve' | 'reject';
+  /**
+   * With `unknown`, the suite has written `unknown` for `approve` in the message, as in one of another version of the channel:
+   * build the press of that button, whose value has this word. Return undefined if there cannot be one.
+   */
+  readonly button: 'approve' | 'reject' | 'unknown';
   /** The press URL of a channel with `presses`, to which the service sends the request. */
   readonly url: string;
   /** The person's id in the service. */
   readonly user: string;
+  /** The name that the person has chosen, if the service sends one with a press. */
+  readonly name: string;
   /** When the service signs the request. */
   readonly sentAt: Date;
   /** Whether the request is signed with a secret that is not the service's. */
@@ -71,6 +91,9 @@ const DECISION_CASES = [
   'a press with the signature of another decides nothing',
   'a press that was signed long ago decides nothing',
   'a press in another chat decides nothing',
+  'a press of an unknown button decides nothing',
+  'a press whose body can be read in two ways decides nothing',
+  'hostile text in what a press shows is harmless',
   'a press does not approve what the message does not show',
 ] as const;
 
@@ -86,30 +109,36 @@ interface PendingCall {
   readonly message: ChannelMessage;
   readonly outcome: Promise<{ readonly status: string }>;
   /** The HTTP request of a press. Fails if the message has no such button. */
-  press(button: ButtonPress['button'], user: string, options?: Partial<ButtonPress>): Request;
+  press(button: Button, user: string, options?: Partial<ButtonPress>): Request;
 }
 
-interface DecisionCase extends GateUnderTest, DecisionReceiver {
+type Button = 'approve' | 'reject';
+
+interface DecisionCase extends GateUnderTest, PressedButtons {
+  readonly tested: Channel;
   startCall(parameters?: object): Promise<PendingCall>;
+  /** Passes a request to the channel. Returns what the person sees. */
+  handle(request: Request): Promise<string>;
+  /** As `handle`, with what was sent to show it. */
+  answer(request: Request): Promise<ChannelMessage>;
   /** Presses a button of a request that waits, and awaits the end of its call. Returns what the person sees. */
-  decide(call: PendingCall, button: ButtonPress['button'], user: string): Promise<string>;
+  decide(call: PendingCall, button: Button, user: string): Promise<string>;
   assertWaiting(call: PendingCall, message: string): Promise<void>;
   /** Every message that the service got. */
   received(): readonly ChannelMessage[];
 }
 
 type ThroughGate = (
-  body: (gate: GateUnderTest, receiver: ChannelReceiver, reportsDecisions: boolean) => Promise<void>,
+  body: (gate: GateUnderTest, receiver: ChannelReceiver, tested: Channel) => Promise<void>,
   options?: { readonly timeoutMs?: number },
 ) => Promise<void>;
 
-/** Where the service sends presses: below the callback base of the client under test, by the name of its channel. */
-export const TESTED_PRESS_URL = 'https://shop.example/svc/channels/tested';
 /** A press of the person whom the service knows as ada. */
 const PRESS = {
   button: 'approve',
   url: TESTED_PRESS_URL,
   user: 'ada',
+  name: 'Ada',
   sentAt: new Date(),
   isForged: false,
   isElsewhere: false,
@@ -121,22 +150,19 @@ const OLD_MS = 3_600_000;
 const LONG = 60_000;
 
 /** Declares what a channel must do with decisions that are made in its medium. */
-export function declareDecisionCases(
-  declare: DeclareCase,
-  { decisions, reader }: ChannelUnderTest,
-  throughGate: ThroughGate,
-): void {
+export function declareDecisionCases(declare: DeclareCase, channel: ChannelUnderTest, throughGate: ThroughGate): void {
+  const { decisions, reader } = channel;
   const on = (name: (typeof DECISION_CASES)[number], body: () => Promise<void>, options: CaseOptions) =>
     declare(name, body, options);
 
   const withDecisions = (body: (context: DecisionCase) => Promise<void>, options?: { readonly timeoutMs: number }) =>
-    throughGate(async (gate, receiver, reportsDecisions) => {
+    throughGate(async (gate, receiver, tested) => {
       assert.ok(typeof decisions !== 'string');
       const medium = 'open' in decisions ? await decisions.open(gate.svc) : servedBy(gate.svc, decisions);
       const started: string[] = [];
       /** A client that closes earlier warns about a report in progress. A missing one fails the case about reports. */
       const awaitReports = async () => {
-        for (const requestId of reportsDecisions ? started : []) {
+        for (const requestId of tested.onDecided ? started : []) {
           if ((await gate.svc.approvals.get(requestId)).status === 'waiting') continue;
           const messages = () => receiver.received().filter((message) => containsText(message, requestId));
           await waitUntil(() => messages().length > 1, 'no report', REPORT_MS).catch(() => undefined);
@@ -155,7 +181,7 @@ export function declareDecisionCases(
         await waitUntil(() => find() !== undefined, 'the request was not delivered');
         const message = find() as ChannelMessage;
         const press: PendingCall['press'] = (button, user, options) => {
-          const built = medium.request(message, { ...PRESS, button, user, sentAt: new Date(), ...options });
+          const built = medium.request(message, { ...PRESS, button, user, name: user, sentAt: new Date(), ...options });
           assert.ok(built, `the message has no button to ${button}`);
           return built;
         };
@@ -164,15 +190,21 @@ export function declareDecisionCases(
       const assertWaiting = async ({ request }: PendingCall, message: string) => {
         assert.equal((await gate.svc.approvals.get(request.requestId)).status, 'waiting', message);
       };
+      const answer: DecisionCase['answer'] = async (request) => {
+        const seen = await medium.handle(request);
+        return typeof seen === 'string' ? { raw: '', displayed: seen } : seen;
+      };
+      const handle: DecisionCase['handle'] = async (request) => (await answer(request)).displayed;
       const decide: DecisionCase['decide'] = async (call, button, user) => {
-        const shown = await medium.handle(call.press(button, user));
+        const shown = await handle(call.press(button, user));
         const { status } = await gate.svc.approvals.get(call.request.requestId);
         assert.equal(status, button === 'approve' ? 'approved' : 'rejected', `after a press to ${button}`);
         await call.outcome;
         return shown;
       };
       try {
-        await body({ ...gate, ...medium, startCall, decide, assertWaiting, received: () => receiver.received() });
+        const received = () => receiver.received();
+        await body({ ...gate, ...medium, tested, startCall, handle, answer, decide, assertWaiting, received });
         await awaitReports();
       } finally {
         await medium.close();
@@ -186,7 +218,7 @@ export function declareDecisionCases(
     }
   };
   /** What a person sees who decides a new request, without its ids. */
-  const resultOf = async ({ startCall, decide }: DecisionCase, button: ButtonPress['button'], user: string) => {
+  const resultOf = async ({ startCall, decide }: DecisionCase, button: Button, user: string) => {
     const call = await startCall();
     return withoutIds(await decide(call, button, user), call);
   };
@@ -353,6 +385,72 @@ export function declareDecisionCases(
   );
 
   on(
+    'a press of an unknown button decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, assertWaiting, handle, request }) => {
+        const call = await startCall();
+        const press = await unknownPress(call.message, (message, button) =>
+          request(message, { ...PRESS, button, sentAt: new Date() }),
+        );
+        if (press) await handle(press);
+        await assertWaiting(call, 'a press of a button that the channel does not have decided');
+        await decide(call, 'approve', 'ada');
+      }),
+    { promise: 'Only the buttons of the channel decide: a message of another version may have others.' },
+  );
+
+  on(
+    'a press whose body can be read in two ways decides nothing',
+    () =>
+      withDecisions(async ({ startCall, decide, tested: { presses } }) => {
+        const call = await startCall();
+        const body = new Uint8Array(await call.press('approve', ODD_USER).arrayBuffer());
+        for (const [name, changed] of presses && isPress(presses, body) ? ambiguousBodies(body) : []) {
+          assert.ok(presses && !isPress(presses, changed), `read() returns the press of a body with ${name}`);
+        }
+        await decide(call, 'approve', 'ada');
+      }),
+    {
+      promise:
+        'read() parses JSON with parseDecision() or parseFormDecision(): a key that occurs twice, or bytes that are not UTF-8, are rejected.',
+    },
+  );
+
+  on(
+    'hostile text in what a press shows is harmless',
+    () =>
+      withDecisions(async ({ startCall, decide, answer, svc }) => {
+        const hostile = hostileTexts(channel).join(' ');
+        for (const [name, person] of [
+          // What is stored has no null, so that the decision would not be that of the person.
+          ['the id of the person', { user: `ada ${hostile.replaceAll('\0', '')}` }],
+          ['the name of the person', { name: `Ada ${hostile}` }],
+        ] as const) {
+          const call = await startCall({ orderId: `1 ${channel.markup.join(' ')}`, amount: 1 });
+          const pressed = await answer(call.press('approve', 'ada', person));
+          assertHarmless(channel, pressed, `${name} who pressed`);
+          // A channel may reject such an id.
+          if ((await svc.approvals.get(call.request.requestId)).status === 'waiting')
+            await decide(call, 'approve', 'bob');
+          await call.outcome;
+          assertHarmless(channel, await answer(call.press('reject', 'bob')), `${name} who decided before`);
+        }
+        for (const signal of ['approve', 'reject'] as const) {
+          const { request, press, outcome } = await startCall();
+          const payload = { requestId: request.requestId, reason: hostile };
+          await svc.agents.signal({ signal, payload }, { actor: `bob ${hostile}` });
+          await outcome;
+          for (const button of ['approve', 'reject'] as const)
+            assertHarmless(channel, await answer(press(button, 'ada')), 'a decision that was made elsewhere');
+        }
+      }),
+    {
+      promise:
+        'show() shows and escapes as deliver() does: names and ids of people, and the reason of a decision, are written by people.',
+    },
+  );
+
+  on(
     'a press does not approve what the message does not show',
     () =>
       withDecisions(async ({ startCall, assertWaiting, request, handle, received, refunds }) => {
@@ -395,14 +493,13 @@ function servedBy({ approvals }: Svc, decisions: PressesUnderTest): DecisionRece
       assert.equal(sent, `POST ${TESTED_PRESS_URL}`, 'request() builds something else than a POST to press.url');
       const response = await handler(request.clone());
       assert.notEqual(response.status, 404, 'the channel has no presses, and decisions has no open()');
-      return seen(response, request);
+      const raw = await response.clone().text();
+      const shown = await seen(response, request);
+      return typeof shown === 'string' ? { raw, displayed: shown } : shown;
     },
     close: () => undefined,
   };
 }
-
-/** Without the breaks of `displayJson` in wide lines. */
-export const unfolded = (text: string): string => text.replace(/\n\s*↪ /g, '');
 
 /** The message about a call as if it were about another one. */
 function messageFor({ request }: PendingCall, { message, request: of }: PendingCall): ChannelMessage {
@@ -413,52 +510,3 @@ function messageFor({ request }: PendingCall, { message, request: of }: PendingC
 
 const withoutIds = (text: string, { request }: PendingCall): string =>
   text.replaceAll(request.requestId, '').replaceAll(request.executionId, '');
-
-/** Headers and parameters of the query with a signature or a token, and how that looks. */
-const PROVES = /sign|token|auth|hmac|secret|proof|hash|digest/i;
-const PROOF = /[\w+/-]{32,}={0,2}/;
-
-/** What a careless comparison takes for a proof: its beginning, nothing, and one with a changed character. */
-const CARELESS: readonly (readonly [name: string, change: (proof: string) => string])[] = [
-  ['the beginning of its signature', (proof) => proof.slice(0, Math.floor(proof.length / 2))],
-  ['an empty signature', () => ''],
-  ['the first character of its signature changed', (proof) => otherCharacter(proof.charAt(0)) + proof.slice(1)],
-  [
-    'a character in the middle of its signature changed',
-    (proof) => {
-      const at = Math.floor(proof.length / 2);
-      return proof.slice(0, at) + otherCharacter(proof.charAt(at)) + proof.slice(at + 1);
-    },
-  ],
-];
-
-const otherCharacter = (character: string): string => (character === '1' ? '2' : '1');
-
-/** The press with such proofs in a header or in the query. A proof in the body is for `withoutProof`. */
-async function withCarelessProofs(press: Request): Promise<[string, Request][]> {
-  const { method } = press;
-  const body = await press.clone().text();
-  const requests: [string, Request][] = [];
-  for (const [name, change] of CARELESS) {
-    for (const [header, value] of press.headers) {
-      if (!PROVES.test(header) || !PROOF.test(value)) continue;
-      const headers = new Headers(press.headers);
-      headers.set(header, value.replace(PROOF, change));
-      requests.push([`with ${name} in ${header}`, new Request(press.url, { method, headers, body })]);
-    }
-    for (const [key, value] of new URL(press.url).searchParams) {
-      if (!PROVES.test(key) || !PROOF.test(value)) continue;
-      const url = new URL(press.url);
-      url.searchParams.set(key, value.replace(PROOF, change));
-      requests.push([`with ${name} in ?${key}`, new Request(url, { method, headers: press.headers, body })]);
-    }
-  }
-  return requests;
-}
-
-/** The request as somebody else could send it: without query and headers. */
-function bareRequest({ url, method, headers }: Request, body: string): Request {
-  const { origin, pathname } = new URL(url);
-  const type = headers.get('content-type') ?? 'text/plain';
-  return new Request(`${origin}${pathname}`, { method, headers: { 'content-type': type }, body });
-}

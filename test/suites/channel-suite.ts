@@ -1,28 +1,15 @@
 import * as assert from 'node:assert/strict';
-import {
-  type Channel,
-  type Delivery,
-  isDeliveryFailed,
-  type Notice,
-  storableReceipt,
-} from '../../core/approval/channel.ts';
-import type { ApprovalRecord } from '../../core/approval/request.ts';
-import { hasInvisible } from '../../core/display/misleading.ts';
+import { type Channel, isDeliveryFailed } from '../../core/approval/channel.ts';
 import { displayText } from '../../core/display/text.ts';
-import type { Json } from '../../core/json.ts';
 import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
-import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
-import {
-  type DecisionsUnderTest,
-  declareDecisionCases,
-  skippedCases,
-  TESTED_PRESS_URL,
-  unfolded,
-} from './channel-decisions.ts';
+import { type DecisionsUnderTest, declareDecisionCases, skippedCases } from './channel-decisions.ts';
+import { delivery, notice, signal, storedReceipts, TOKEN, UNSAFE_TEXTS } from './channel-fixtures.ts';
+import { declareReportCases } from './channel-reports.ts';
 import { expectError, expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
+import { assertHarmless, assertShown, excerpt, hostileTexts, missingTexts, unfolded } from './harmless-text.ts';
 import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -79,12 +66,7 @@ export type ReceiverBehaviour = 'accepts' | 'fails' | 'rateLimits' | 'hangs';
 /** The pause that a receiver in the state `rateLimits` requests, in seconds. */
 export const RETRY_AFTER_SECONDS = 7;
 
-const TOKEN = 'v1.a-token-that-decides';
 const LONG = 40_000;
-/** ANSI, a text direction override, a zero-width space, a null, a tag character: all of them invisible. */
-const UNSAFE_TEXTS = ['\u001b[2Jgone', '\u202etxt.exe', 'pay\u200bpal', 'nul\u0000l', 'tag\u{e0041}ged'];
-/** Text moved to the next line, like a parameter of its own; letters of another script; marks over the lines around. */
-const MISLEADING_TEXTS = [`paid${' '.repeat(60)}\u02baamount\u02ba: 5,`, 'p\u0430ypal.com', `e${'\u0301'.repeat(30)}`];
 const PLAIN = [
   '"quotes" and \\ and \'',
   '<b>bold</b> & more',
@@ -194,10 +176,6 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
           assert.equal(messages.length, 2, `two notices sent ${messages.length} messages`);
           for (const message of messages) {
             assert.ok(containsText(message, delivery().requestId), 'a notice does not contain the request id');
-            assert.ok(
-              channel.reader === 'program' || !hasInvisible(message.displayed),
-              'a person sees misleading characters',
-            );
           }
           const [reminder, escalation] = messages.map(({ displayed }) => displayed);
           assert.notEqual(reminder, escalation, 'a reminder and an escalation look the same');
@@ -311,31 +289,18 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'hostile text is harmless',
       () =>
         withReceiver(async (receiver, tested) => {
-          const texts = [...UNSAFE_TEXTS, ...MISLEADING_TEXTS, ...PLAIN, ...channel.markup];
+          const texts = [...hostileTexts(channel), ...PLAIN];
           const parameters = Object.fromEntries(texts.map((text, index) => [`p${index}`, text]));
           const request = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
           await tested.deliver(
             { ...request, reason: texts.join(' '), agentTag: `payouts ${texts.join(' ')}` },
             signal(),
           );
-          const { displayed, raw } = onlyMessage(receiver);
+          const message = onlyMessage(receiver);
           if (channel.reader === 'program')
-            assert.deepEqual(missingTexts(texts, displayed), [], 'some texts were changed');
-          else {
-            assert.ok(!hasInvisible(displayed), 'a person sees misleading characters');
-            for (const text of MISLEADING_TEXTS) {
-              assert.ok(!displayed.includes(text), `a person is misled by ${JSON.stringify(text.slice(0, 20))}`);
-            }
-          }
-          const area = channel.markupArea?.(raw) ?? raw;
-          for (const text of channel.markup) {
-            const at = area.indexOf(text);
-            assert.ok(
-              at < 0,
-              `${text} was sent unescaped, or is markup of your own: …${excerpt(area.slice(Math.max(0, at - 60)))}`,
-            );
-            assert.ok(unfolded(displayed).includes(text), `the reader does not see the text ${text}`);
-          }
+            assert.deepEqual(missingTexts(texts, message.displayed), [], 'some texts were changed');
+          assertHarmless(channel, message, 'the request');
+          assertShown(channel, message, 'the request');
         }),
       {
         promise:
@@ -417,72 +382,10 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       { promise: 'Sensitive parameters arrive masked, and the channel does not look them up.' },
     );
 
-    on(
-      'a decision is reported, also by a process that did not deliver the request',
-      () =>
-        withReceiver(async (receiver, tested) => {
-          assert.ok(
-            tested.onDecided,
-            'the channel has no onDecided(): implement it, or skip this case with the reason why decisions are not reported',
-          );
-          // Another message before and after it: a report must concern the one of its receipt.
-          const deliverOther = async (id: string) =>
-            storedReceipts(await tested.deliver(delivery({ orderId: '9', amount: 9 }, `apr_other-${id}`), signal()));
-          const others = [await deliverOther('first')];
-          const receipts = storedReceipts(await tested.deliver(delivery(), signal()));
-          others.push(await deliverOther('last'));
-          for (const secret of [...receiver.secrets, TOKEN]) {
-            assert.ok(
-              !JSON.stringify(receipts).includes(secret),
-              'what deliver() returned, and is stored, contains a secret',
-            );
-          }
-          const allReceipts = [receipts, ...others];
-          const report = async (by: Channel, status: ApprovalRecord['status'], of = receipts) => {
-            const before = receiver.received().length;
-            await by.onDecided?.(decisionRecord(status), signal(), of);
-            const reports = receiver.received().slice(before);
-            const ids = ownIds(of, allReceipts);
-            for (const { raw } of reports)
-              assert.ok(
-                ids.length === 0 || ids.some((id) => containsWhole(raw, id)),
-                `a report edits another message: it has no id of its receipt ${JSON.stringify(of)}`,
-              );
-            return reports;
-          };
-          const approval = await report(tested, 'approved');
-          const other = createChannel(receiver.options);
-          for (const otherReceipts of receipts.length > 0 ? others : []) {
-            assert.notDeepEqual(
-              otherReceipts,
-              receipts,
-              'deliver() returned the same receipt for two messages: the receiver must give every message its own id',
-            );
-            const [about] = await report(other, 'approved', otherReceipts);
-            assert.notEqual(about?.raw, approval[0]?.raw, 'a report does not concern the message of its receipt');
-          }
-          const reports = [...approval, ...(await report(other, 'rejected')), ...(await report(other, 'cancelled'))];
-          assert.equal(reports.length, 3, 'not every decision was reported once');
-          const texts = new Set(reports.map(({ displayed }) => displayed));
-          assert.equal(texts.size, reports.length, 'two different decisions look the same');
-          for (const { displayed, raw } of reports) {
-            assert.ok(
-              containsText({ displayed, raw }, delivery().requestId),
-              'a report does not contain the request id',
-            );
-            assert.ok(channel.reader === 'program' || !hasInvisible(displayed), 'a person sees misleading characters');
-          }
-        }),
-      {
-        promise:
-          'onDecided() reports every decision. All that it knows of the delivery is what deliver() returned, which is stored.',
-      },
-    );
+    declareReportCases(on, channel, { withReceiver, createChannel });
 
     declareDecisionCases(on, channel, (body, options) =>
-      withReceiver((receiver, tested) =>
-        throughGate(receiver, (gate) => body(gate, receiver, tested.onDecided !== undefined), options),
-      ),
+      withReceiver((receiver, tested) => throughGate(receiver, (gate) => body(gate, receiver, tested), options)),
     );
   });
 }
@@ -501,97 +404,10 @@ function assertMarkup({ name, markup }: ChannelUnderTest): void {
   }
 }
 
-function delivery(
-  parameters: CallParameters = { orderId: '1234', amount: 20 },
-  requestId = 'apr_01939a51-2b30-7aa0-8f0e-0e3d2a5a9c11',
-): Delivery {
-  return frozenClone({
-    requestId,
-    executionId: 'exe_01939a51-2b30-7aa0-8f0e-0e3d2a5a9c12',
-    agentTag: 'payouts',
-    tool: 'refund',
-    parameters,
-    reason: 'The tool asks for confirmation.',
-    timestamp: new Date().toISOString(),
-    timeout: new Date(Date.now() + 300_000).toISOString(),
-    product: 'acme',
-    env: 'staging',
-    expiresInMs: 300_000,
-    description: 'Pays money back.',
-    token: TOKEN,
-    callbackUrl: `https://shop.example/svc/approvals/${requestId}/respond?token=${TOKEN}`,
-    pressUrl: TESTED_PRESS_URL,
-  });
-}
-
-function notice(kind: Notice['kind']): Notice {
-  return frozenClone({
-    id: `${delivery().requestId}_1`,
-    kind,
-    at: new Date().toISOString(),
-    to: kind === 'escalation' ? [{ role: `heads ${UNSAFE_TEXTS.join('')}`, members: ['group:heads'] }] : [],
-    missing: [{ role: 'finance', count: 1 }],
-  });
-}
-
-function decisionRecord(status: ApprovalRecord['status']): ApprovalRecord {
-  const { product, env, expiresInMs, description, token, callbackUrl, pressUrl, ...request } = delivery();
-  const by = `ada ${UNSAFE_TEXTS.join('')}`;
-  const at = request.timestamp;
-  return frozenClone({
-    ...request,
-    toolDigest: 't2.x',
-    status,
-    run: 'none',
-    decidedAt: at,
-    decidedBy: by,
-    events: [{ type: 'requested', at }],
-  });
-}
-
-/** What `onDecided` receives after one delivery that returned `value`. */
-function storedReceipts(value: unknown): readonly Json[] {
-  const stored = storableReceipt(value);
-  assert.ok('receipt' in stored, 'what deliver() returned is not JSON of at most 4 KiB');
-  return stored.receipt === null ? [] : [stored.receipt];
-}
-
-/** The texts and numbers in receipts that no other of them has. */
-function ownIds(of: readonly Json[], all: readonly (readonly Json[])[]): readonly string[] {
-  const others = all.filter((receipts) => receipts !== of).flatMap(valuesIn);
-  return valuesIn(of).filter((value) => !others.includes(value));
-}
-
-function valuesIn(json: Json | readonly Json[]): readonly string[] {
-  if (typeof json === 'string' || typeof json === 'number') return [String(json)];
-  return typeof json === 'object' && json !== null ? Object.values(json).flatMap(valuesIn) : [];
-}
-
-/** Whether a text contains an id that is not a part of a longer one. */
-const containsWhole = (text: string, id: string): boolean =>
-  text
-    .split(id)
-    .some((part, index, parts) => index > 0 && !/[\w.-]$/.test(parts[index - 1] ?? '') && !/^[\w-]/.test(part));
-
-/** The timeout that the gate sets for an attempt. */
-const signal = (): AbortSignal => AbortSignal.timeout(15_000);
-
 async function attemptsOf(svc: GateUnderTest['svc'], requestId: string): Promise<string[]> {
   const found: string[] = [];
   for await (const entry of svc.approvals.export()) {
     if (entry.requestId === requestId && entry.type.endsWith('delivered')) found.push(entry.type);
   }
   return found;
-}
-
-const excerpt = (text: string): string => (text.length > 160 ? `${text.slice(0, 160)} …` : text);
-
-/** The texts that no string of the JSON contains. */
-function missingTexts(texts: readonly string[], json: string): readonly string[] {
-  const strings: string[] = [];
-  JSON.parse(json, (_key, value) => {
-    if (typeof value === 'string') strings.push(value);
-    return value;
-  });
-  return texts.filter((text) => !strings.some((one) => one.includes(text)));
 }

@@ -13,6 +13,7 @@ export type {
   EndpointUnderTest,
   PressedButtons,
   PressesUnderTest,
+  Seen,
 } from './channel-decisions.ts';
 export {
   type ChannelMessage,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { extname } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect } from '@nats-io/transport-node';
@@ -19,6 +20,7 @@ brokerSuite(test, {
   name: 'nats',
   plugin,
   type: 'nats',
+  module: new URL(`../src/index${extname(import.meta.url)}`, import.meta.url),
   skip: missing ?? { 'an event expires with its request': 'the stream keeps every event for a week' },
   server: { host: hostname, port: Number(port || 4222) },
   // A server without users accepts any.

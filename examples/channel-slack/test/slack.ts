@@ -16,7 +16,7 @@ interface Block {
 }
 
 export interface SlackPayload {
-  readonly user: { readonly id: string };
+  readonly user: { readonly id: string; readonly name?: string };
   readonly channel: { readonly id: string };
   readonly actions: readonly { readonly action_id: string; readonly value: string }[];
   readonly response_url: string;
@@ -87,17 +87,20 @@ export const responseUrls = await startResponseUrls();
 
 /** How Slack sends a pressed button, and where the person then sees what came of it. */
 export const slackPresses: Required<Omit<PressesUnderTest, 'withoutProof'>> = {
-  request({ raw }, { button, url, user, sentAt, isForged, isElsewhere }) {
+  request({ raw }, { button, url, user, name, sentAt, isForged, isElsewhere }) {
     const { blocks } = JSON.parse(raw.slice(raw.indexOf('\n'))) as { blocks: readonly Block[] };
     const pressed = blocks
       .flatMap(({ elements = [] }) => elements)
       .find(({ action_id }) => action_id === `svc_${button}`);
     const channel = { id: isElsewhere ? 'C9999999999' : CHANNEL };
     const response_url = responseUrls.next();
-    const payload = pressed && { user: { id: user }, channel, actions: [pressed], response_url };
+    const payload = pressed && { user: { id: user, name }, channel, actions: [pressed], response_url };
     return payload && signedRequest(payload, { url, sentAt, ...(isForged && { secret: 'another secret' }) });
   },
-  seen: async (_response, press) => responseUrls.take((await payloadOf(press)).response_url),
+  async seen(_response, press) {
+    const raw = responseUrls.take((await payloadOf(press)).response_url);
+    return { raw, displayed: unescaped(raw) };
+  },
 };
 
 export const slackUnderTest: ChannelUnderTest = {

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type Broker, DeliveryFailed, isDeliveryFailed } from '../../../core/approval/channel.ts';
+import { type Broker, type BrokerEvent, DeliveryFailed, isDeliveryFailed } from '../../../core/approval/channel.ts';
 import { tryParseJson } from '../../../core/json.ts';
 import { Kernel, type Plugin } from '../../../core/kernel.ts';
 import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
 import type { BrokerUnderTest } from '../broker-suite.ts';
+import { forgetful } from './forgetful-broker.ts';
 
 type Handler = (body: Uint8Array) => Promise<void>;
 
@@ -14,6 +15,8 @@ interface BrokerFault {
   readonly failure: RegExp;
   /** How long it is waited for, in milliseconds; default 3,000. */
   readonly patienceMs?: number;
+  /** The module of a broker that is wrong between processes. */
+  readonly module?: URL;
   /** Other options of the right broker. */
   options?(options: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Wraps a right broker. */
@@ -35,8 +38,12 @@ function consumeOf(broker: Broker, wrap: (handle: Handler) => Handler): NonNulla
 const REDELIVERY = 'a message that failed temporarily is redelivered after a pause';
 const DEAD_LETTER = 'a message that cannot be processed becomes a dead letter and blocks no other';
 const BYTES = 'a message is delivered as the bytes that were sent';
+const EXPIRY = 'an event expires with its request';
+const NAMES = 'events whose names differ in a letter do not mix';
+const SHARED = 'two consumers share a queue';
 const RECONNECT = 'it reconnects when the server is back';
 
+const KIB_64 = 64 * 1024;
 /** The lease of the broker that has one. */
 const LEASE_MS = 500;
 
@@ -133,9 +140,54 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   },
   {
     fault: 'ignores how long an event is valid',
-    detectedBy: 'an event expires with its request',
+    detectedBy: EXPIRY,
     failure: /45,000 ms became \d{9,} ms/,
     apply: (broker) => ({ publish: (event, signal) => broker.publish({ ...event, expiresInMs: 2 ** 40 }, signal) }),
+  },
+  {
+    fault: 'keeps an event that nobody receives, and publishes it when it has expired',
+    detectedBy: EXPIRY,
+    failure: /after it had expired/,
+    apply(broker) {
+      const kept: BrokerEvent[] = [];
+      return {
+        async publish(event, signal) {
+          for (const one of kept.splice(0)) await broker.publish({ ...one, expiresInMs: 60_000 }, signal);
+          await broker.publish(event, signal).catch((error: Error) => {
+            if (!error.message.includes('no queue')) throw error;
+            kept.push(event);
+          });
+        },
+      };
+    },
+  },
+  {
+    fault: 'publishes the first 64 KiB of an event',
+    detectedBy: 'an event of the largest size arrives unchanged',
+    failure: /an event of \d+ characters arrived as \d+ others/,
+    apply: (broker) => ({
+      publish: (event, signal) =>
+        broker.publish({ ...event, body: JSON.stringify(event.body).slice(0, KIB_64) }, signal),
+    }),
+  },
+  {
+    fault: 'publishes events under their names in lower case',
+    detectedBy: NAMES,
+    failure: /no event arrived at those who listen for \S+\.Paid-Out/,
+    apply: (broker) => ({
+      publish: (event, signal) => broker.publish({ ...event, name: event.name.toLowerCase() }, signal),
+    }),
+  },
+  {
+    fault: 'publishes events under every spelling of their names',
+    detectedBy: NAMES,
+    failure: /other events arrived at those who listen for \S+\.paid-out/,
+    apply: (broker) => ({
+      async publish(event, signal) {
+        for (const name of new Set([event.name, event.name.toLowerCase()]))
+          await broker.publish({ ...event, name }, signal);
+      },
+    }),
   },
   {
     fault: 'writes the URL with its password into errors',
@@ -277,7 +329,7 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
   },
   {
     fault: 'delivers every message to every process',
-    detectedBy: 'two processes share a queue',
+    detectedBy: SHARED,
     failure: /a message was delivered to both/,
     apply: (broker) => ({
       async consume(queue, handle) {
@@ -289,6 +341,19 @@ export const BROKER_FAULTS: readonly BrokerFault[] = [
         return async () => stop?.();
       },
     }),
+  },
+  {
+    fault: 'delivers a message twice, and detects that in the memory of its process',
+    detectedBy: SHARED,
+    failure: /a message was delivered to both/,
+    module: new URL('./forgetful-broker.ts', import.meta.url),
+    apply: forgetful,
+  },
+  {
+    fault: 'delivers the first 64 KiB of a message',
+    detectedBy: 'a message of the largest size is delivered unchanged',
+    failure: /a message of \d+ bytes was delivered as \d+ others/,
+    apply: wrapHandler((handle) => (body) => handle(body.subarray(0, KIB_64))),
   },
   {
     fault: 'stops without waiting for the message in progress',
@@ -364,7 +429,7 @@ const subscribers = new Map<string, Set<Handler>>();
 
 /** A right broker with a fault. */
 export function withBrokerFault(right: BrokerUnderTest, fault: BrokerFault): BrokerUnderTest {
-  const { apply, patienceMs = PATIENCE_MS, options = (given) => given } = fault;
+  const { apply, module, patienceMs = PATIENCE_MS, options = (given) => given } = fault;
   const plugin: Plugin = definePlugin({
     name: right.plugin.name,
     apply(kernel) {
@@ -379,6 +444,7 @@ export function withBrokerFault(right: BrokerUnderTest, fault: BrokerFault): Bro
   return {
     ...right,
     plugin,
+    module,
     patienceMs,
     leaseMs: LEASE_MS,
     options: (host, port) => options(right.options(host, port)),

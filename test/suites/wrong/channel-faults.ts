@@ -1,5 +1,6 @@
 import type { Svc } from '../../../config/sdk/index.ts';
 import type { Channel, Delivery } from '../../../core/approval/channel.ts';
+import { parseDecision } from '../../../core/approval/parse-decision.ts';
 import type { Presses } from '../../../core/approval/presses.ts';
 import { isSvcError, SvcError } from '../../../core/errors.ts';
 import { Kernel } from '../../../core/kernel.ts';
@@ -20,7 +21,7 @@ import type { EndpointUnderTest } from '../channel-decisions.ts';
 import type { ChannelUnderTest } from '../channel-suite.ts';
 import { httpReceiver } from '../http-receiver.ts';
 
-interface ChannelFault {
+export interface ChannelFault {
   readonly fault: string;
   /** The cases of the suite that must fail, and how. */
   readonly detectedBy: readonly string[];
@@ -32,7 +33,7 @@ type Options = Readonly<Record<string, unknown>>;
 type Handler = (request: Request) => Promise<Response>;
 
 /** The Slack channel with other deliveries. */
-function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
+export function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
   const { plugin, type } = slackUnderTest;
   const wrong = definePlugin({
     name: plugin.name,
@@ -49,7 +50,7 @@ function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Chan
 }
 
 /** The Slack channel with other presses. */
-const pressedBy = (wrap: (presses: Presses) => Partial<Presses>): ChannelUnderTest =>
+export const pressedBy = (wrap: (presses: Presses) => Partial<Presses>): ChannelUnderTest =>
   deliveringBy(({ presses }) => (presses ? { presses: { ...presses, ...wrap(presses) } } : {}));
 
 /** An endpoint of an application for the presses of the Slack channel. */
@@ -142,6 +143,8 @@ const LATE = [
   'a press after the deadline changes nothing, and the person sees that',
 ] as const;
 const PRESS = 'a press decides its request, once, and the person sees the result';
+const REPORT = 'a decision is reported, also by a process that did not deliver the request';
+const EVERY_MESSAGE = 'a report reaches every message of its request';
 const HIDDEN = 'a press does not approve what the message does not show';
 
 const UNESCAPED: ChannelUnderTest = {
@@ -277,15 +280,49 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   },
   {
     fault: 'reports every decision as an approval',
-    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    detectedBy: [REPORT],
     failure: /two different decisions look the same/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, ...rest) => onDecided?.({ ...record, status: 'approved' }, ...rest),
     })),
   },
   {
+    fault: 'does not say who decided',
+    detectedBy: [REPORT],
+    failure: /does not show who decided/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async ({ decidedBy: _decidedBy, ...record }, ...rest) => onDecided?.(record, ...rest),
+    })),
+  },
+  {
+    fault: 'edits only the first message about a request',
+    detectedBy: [EVERY_MESSAGE],
+    failure: /one of 2, was not updated/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async (record, signal, receipts) => onDecided?.(record, signal, receipts.slice(0, 1)),
+    })),
+  },
+  {
+    fault: 'edits only the last message about a request, a reminder',
+    detectedBy: [EVERY_MESSAGE],
+    failure: /one of 3, was not updated/,
+    channel: deliveringBy(({ deliver, onDecided }) => ({
+      notify: (delivery, _notice, signal) => deliver(delivery, signal),
+      onDecided: async (record, signal, receipts) => onDecided?.(record, signal, receipts.slice(-1)),
+    })),
+  },
+  {
+    fault: 'edits the request, delivered twice, and not its reminder',
+    detectedBy: [EVERY_MESSAGE],
+    failure: /one of 3, was not updated/,
+    channel: deliveringBy(({ deliver, onDecided }) => ({
+      notify: (delivery, _notice, signal) => deliver(delivery, signal),
+      onDecided: async (record, signal, receipts) => onDecided?.(record, signal, receipts.slice(0, 2)),
+    })),
+  },
+  {
     fault: 'edits its first message after every decision',
-    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    detectedBy: [REPORT],
     failure: /a report edits another message/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, signal) => onDecided?.(record, signal, ['1700000000.1']),
@@ -293,7 +330,7 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   },
   {
     fault: 'edits the message after its own',
-    detectedBy: ['a decision is reported, also by a process that did not deliver the request'],
+    detectedBy: [REPORT],
     failure: /a report edits another message/,
     channel: deliveringBy(({ onDecided }) => ({
       onDecided: async (record, signal, receipts) =>
@@ -372,6 +409,31 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
       return handle(isSigned ? signedRequest(payload) : request);
     }),
   },
+  {
+    fault: 'approves by every button that is not the one to reject',
+    detectedBy: ['a press of an unknown button decides nothing'],
+    failure: /a button that the channel does not have decided/,
+    channel: pressedBy(({ read }) => ({
+      read(body) {
+        const text = Buffer.from(body).toString();
+        return read(text.includes('svc_reject') ? body : Buffer.from(text.replace(/svc_[a-z]+/, 'svc_approve')));
+      },
+    })),
+  },
+  ...[
+    { fault: 'reads the last of two values with one key', failure: /a body with the key "user" twice/ },
+    { fault: 'reads bytes that are not UTF-8', failure: /a body with a byte that is not UTF-8/, isStrict: true },
+  ].map(({ isStrict, ...fault }) => ({
+    ...fault,
+    detectedBy: ['a press whose body can be read in two ways decides nothing'],
+    channel: pressedBy(({ read }) => ({
+      read(body) {
+        const text = new URLSearchParams(Buffer.from(body).toString()).get('payload') ?? '';
+        const payload = isStrict ? parseDecision(text) : JSON.parse(text);
+        return read(Buffer.from(`payload=${encodeURIComponent(JSON.stringify(payload))}`));
+      },
+    })),
+  })),
   {
     fault: 'does not check in which chat a button was pressed',
     detectedBy: ['a press in another chat decides nothing'],
