@@ -69,6 +69,8 @@ test('parameters in a block of code have another escape than the text around it,
     `apr_1 is approved by \\*\nrefund\n${parameters}`,
   );
   assert.match(decisionText(record, { maxLength: 100, escape: escapeHtml }), /by \*\nrefund\n\{\n/);
+  const named = decisionText({ ...record, decidedBy: 'a'.repeat(10_000) }, { maxLength: 100 });
+  assert.match(named, /^.{1,480}a … \(\d+ characters\)\nrefund\n/, 'a long name leaves no room for the message');
 });
 
 test('options that are missing, empty, unknown or not texts are rejected without their values', () => {

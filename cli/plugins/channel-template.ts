@@ -71,7 +71,7 @@ export function ${identifier}({ url, chat, secret }: ${type}Options): Channel<st
     /** Replaces the message and its buttons, also if somebody decided elsewhere. */
     async onDecided(record, signal, receipts) {
       const message = { text: decisionText(record, LIMIT), buttons: [] };
-      for (const id of receipts) await postJson(\`\${url}/\${id}\`, message, { signal, method: 'PATCH' });
+      await Promise.all(receipts.map((id) => postJson(\`\${url}/\${id}\`, message, { signal, method: 'PATCH' })));
     },
     presses: {
       chats: [chat],

@@ -73,12 +73,16 @@ function waitingText({ to, missing }: Notice): string {
   return `${waiting}${added}`;
 }
 
-/** What a message about a decision says: the decision, who made it, the tool and its parameters, over several lines. @experimental */
+/**
+ * What a message about a decision says: the decision and who made it, on a line of at most 500 characters before `escape`, the
+ * tool and its parameters.
+ * @experimental
+ */
 export function decisionText(record: ApprovalRecord, options: MessageTextOptions): string {
   const { requestId, status, cause, decidedBy, tool, parameters, modifiedParams } = record;
   const by = decidedBy ?? cause;
   const escaped = escapeOf(options).text;
-  const decision = displayText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`);
+  const decision = shortenText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`, TITLE_LENGTH).text;
   const call = displayText(modifiedParams === undefined ? tool : `${tool}, with changed parameters`);
   return [decision, call]
     .map(escaped)

@@ -34,7 +34,8 @@ export function slack(options: SlackOptions): Channel<string> {
     },
     async onDecided(record, signal, receipts) {
       const text = decisionText(record, { ...LIMIT, maxLength: LIMIT.maxLength / 2 });
-      for (const ts of receipts) await call('chat.update', { ts, text, blocks: [section(text)] }, signal);
+      const blocks = [section(text)];
+      await Promise.all(receipts.map((ts) => call('chat.update', { ts, text, blocks }, signal)));
     },
     presses: slackPresses(options),
   };
