@@ -175,6 +175,21 @@ test('what the model writes stays text', () =>
     }
   }));
 
+test('in the list, the name of a parameter does not look like other parameters', () =>
+  withInbox(async ({ signedIn, svc }) => {
+    const tool = { tag: 'pay', inputSchema: { type: 'object' }, requiresConfirmation: true, handler: async () => null };
+    const gate = svc.gate({ agentTag: 'payouts', tools: [tool], humanInLoop: { enabled: true } } as never);
+    const call = {
+      tool: 'pay',
+      parameters: { 'amount=5 note': 'x', amount: 500 },
+      executionId: 'one',
+      toolCallId: '1',
+    };
+    await gate.run(call, { waitMs: 0 });
+    const browser = await signedIn('ann', 'finance');
+    assert.match(browser.page.text, /<code>&quot;amount=5 note&quot;=&quot;x&quot; amount=500<\/code>/);
+  }));
+
 test('the filter is in the URL; a query that is not known is refused', () =>
   withInbox(async ({ signedIn, refund }) => {
     await refund({ orderId: '1', amount: 1 });
