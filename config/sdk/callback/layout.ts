@@ -18,6 +18,7 @@ blockquote{margin:1rem 0;padding:.75rem 1.25rem;white-space:pre-wrap;background:
 .warnings{border-color:var(--bad);border-left-width:5px;background:var(--warn);word-break:normal}
 .question{font-size:1.0625rem;font-weight:600;background:var(--accent-soft);border-left:4px solid var(--accent);border-radius:10px;padding:.8rem 1.1rem;margin:1.5rem 0}
 .question span{display:block;font-size:.875rem;font-weight:400;color:var(--muted)}
+dd,blockquote,.hint,.requests p{unicode-bidi:plaintext}time{unicode-bidi:isolate}
 .muted{color:var(--muted)}.bad{color:var(--bad)}.good{color:var(--good)}
 .bar{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;justify-content:space-between;border-bottom:1px solid var(--line);padding-bottom:.75rem;font-size:.9375rem}
 .bar p,.bar form{margin:0}.bar form p{display:flex;flex-wrap:wrap;gap:.4rem .8rem;align-items:center}.bar button{font-size:.875rem;min-height:2rem;padding:.15rem .8rem}

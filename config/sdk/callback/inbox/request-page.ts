@@ -18,6 +18,7 @@ import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { renderModelText } from '../page.ts';
 import { renderPlan } from '../plan.ts';
+import { renderJson } from '../render-json.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 import { LIVE_SCRIPT, liveState } from './live.ts';
 
@@ -148,7 +149,7 @@ function factList(rows: readonly (readonly [name: string, value: string | undefi
 function parameters(title: string, value: Json | object): Html {
   const warnings = warningLines(value);
   return html`<h2>${title}</h2>
-<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>
+<pre>${renderJson(jsonLines(value, DEFAULT_WIDTH).join('\n'))}</pre>
 ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}`;
 }
 
