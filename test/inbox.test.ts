@@ -175,6 +175,25 @@ test('what the model writes stays text', () =>
     }
   }));
 
+test('the page of a request has the newest calls of its execution, and says if there are more', () =>
+  withInbox(async ({ signedIn, gate, refund }) => {
+    const browser = await signedIn('ann', 'finance');
+    const open = async (calls: number) => {
+      const { request } = await refund();
+      const { executionId } = request;
+      for (let call = 0; call < calls; call++) {
+        const parameters = { orderId: `${call}`, amount: 5 };
+        await gate.run({ tool: 'refund', parameters, executionId, toolCallId: `${call}` }, { waitMs: 0 });
+      }
+      await browser.open(`${INBOX}/${request.requestId}`);
+      const [, list = ''] = browser.page.text.split('Other calls of this execution');
+      return [[...list.matchAll(/<li><a /g)].length, list.includes('Older calls are not listed here.')];
+    };
+    assert.deepEqual(await open(0), [0, false]);
+    assert.deepEqual(await open(49), [49, false]);
+    assert.deepEqual(await open(50), [50, true]);
+  }));
+
 test('in the list, the name of a parameter does not look like other parameters', () =>
   withInbox(async ({ signedIn, svc }) => {
     const tool = { tag: 'pay', inputSchema: { type: 'object' }, requiresConfirmation: true, handler: async () => null };

@@ -31,6 +31,7 @@ interface ShownRequest extends InboxFrame {
 interface RequestPage extends ShownRequest {
   /** Other calls of the execution, newest first. */
   readonly others: readonly ApprovalRecord[];
+  readonly hasMoreOthers: boolean;
   /** Where sensitive parameters are masked. */
   readonly isMasked: boolean;
   /** The form with which the person decides. */
@@ -190,12 +191,12 @@ function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Cont
 `;
 }
 
-function others({ others: calls, request, inboxUrl }: RequestPage): Content {
+function others({ others: calls, hasMoreOthers, request, inboxUrl }: RequestPage): Content {
   if (calls.length === 0) return undefined;
   const { groupId } = request;
   return html`<h2>Other calls of this execution</h2>
 <ul>${calls.map((call) => html`<li><a href="${inboxUrl}/${call.requestId}">${displayText(call.tool)}</a>: ${displayText(statusText(call, utcText))}${groupId !== undefined && call.groupId === groupId && ', of the same turn'}</li>\n`)}</ul>
-`;
+${hasMoreOthers && html`<p class="muted">Older calls are not listed here.</p>\n`}`;
 }
 
 function events(request: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): Html {
