@@ -230,7 +230,7 @@ ${form && renderParametersForm(form, problems, posted !== undefined)}${question}
     isMissing && html`<p class="bad" id="${REASON}-problem">Write a reason.</p>`
   }<textarea id="${REASON}" name="reason" rows="1" maxlength="2000" dir="auto"${state}>
 ${posted?.get('reason') ?? ''}</textarea></div>
-<div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject">Reject</button></div>
+<div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject" formaction="#${PROBLEMS}">Reject</button></div>
 </form>`;
 }
 

@@ -13,7 +13,7 @@ import type { ToolParameters } from '../../../../core/tool/parameters.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
 import { AGREE, FORM } from '../decision-form.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
-import { renderQuotation } from '../form/render.ts';
+import { PROBLEMS, renderQuotation } from '../form/render.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { renderModelText } from '../page.ts';
@@ -106,7 +106,7 @@ ${renderChanges(requested, proposal.modifiedParams)}${digest !== undefined && !o
 
 /** Sends the form of the page, with its reason. */
 function agreeButton(digest: string): Html {
-  return html`<div class="buttons" data-form><button form="${FORM}" name="action" value="${AGREE}${digest}">Approve these changes</button></div>`;
+  return html`<div class="buttons" data-form><button form="${FORM}" name="action" value="${AGREE}${digest}" formaction="#${PROBLEMS}">Approve these changes</button></div>`;
 }
 
 /** Who may decide alone does so where a reason is asked for. */
