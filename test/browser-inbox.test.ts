@@ -180,6 +180,13 @@ chromiumTests('the inbox in a browser', (withPage) => {
           await page.keyboard.press('Tab');
           assert.equal(await focusedHref(page), '#reason', button);
         }
+        await page.setViewportSize({ width: 640, height: 400 });
+        await page.keyboard.press('Enter');
+        await page.locator('#reason:focus').waitFor();
+        for (const name of ['label[for=reason]', '#reason-problem', '#reason']) {
+          const { y = -1 } = (await page.locator(name).boundingBox()) ?? {};
+          assert.ok(y >= 0 && y < 400, `${name} is at ${y}`);
+        }
       },
       { approvals: { rules: [{ approve: [{ role: 'finance', count: 2 }], reason: 'always' }] } },
     ));
