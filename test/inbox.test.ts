@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
 import { HtmlForm } from './kit/html-form.ts';
 import { approve, INBOX, withInbox } from './kit/inbox.ts';
 import type { Browser } from './kit/oidc.ts';
@@ -192,6 +193,19 @@ test('the page of a request has the newest calls of its execution, and says if t
     assert.deepEqual(await open(0), [0, false]);
     assert.deepEqual(await open(49), [49, false]);
     assert.deepEqual(await open(50), [50, true]);
+  }));
+
+test('the pages have one script of their own, and a browser loads at most 8 KiB for it', () =>
+  withInbox(async ({ signedIn, refund }) => {
+    const { request } = await refund();
+    const browser = await signedIn('ann', 'finance');
+    for (const url of [INBOX, `${INBOX}/${request.requestId}`]) {
+      await browser.open(url);
+      const scripts = [...browser.page.text.matchAll(/<script>(.*?)<\/script>/gs)].map(([, script = '']) => script);
+      assert.equal(scripts.length, 1);
+      assert.ok(gzipSync(scripts.join()).length <= 8 * 1024);
+      assert.doesNotMatch(browser.page.text, /<(?:script|link|img|iframe|video|audio)[^>]* (?:src|href)="(?!data:)/);
+    }
   }));
 
 test('in the list, the name of a parameter does not look like other parameters', () =>
