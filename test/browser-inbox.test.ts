@@ -19,6 +19,7 @@ interface Opened extends GateUnderTest {
 }
 
 interface Options extends Partial<Parameters<WithPage>[0]> {
+  readonly approvals?: ApprovalsConfig;
   readonly humanInLoop?: object;
   readonly proxy?: Proxy;
 }
@@ -35,9 +36,9 @@ const isRefresh = (request: Request): boolean =>
 async function withInbox(
   withPage: WithPage,
   body: (opened: Opened) => Promise<void>,
-  { humanInLoop = {}, proxy = async () => undefined, ...options }: Options = {},
+  { approvals = {}, humanInLoop = {}, proxy = async () => undefined, ...options }: Options = {},
 ): Promise<void> {
-  await withGate({ approvals: SERVER, humanInLoop }, async (gate) => {
+  await withGate({ approvals: { ...SERVER, ...approvals }, humanInLoop }, async (gate) => {
     const { token } = await gate.svc.people.createToken({ id: 'ann', groups: ['finance'] }, { validForMs: 600_000 });
     const inbox = gate.svc.approvals.inbox();
     const handler = async (request: Request) => (await proxy(request)) ?? inbox(request);
@@ -163,6 +164,32 @@ chromiumTests('the inbox in a browser', (withPage) => {
       await state(page, 'approved by ann');
       assert.equal((await outcome).status, 'completed');
     }));
+
+  test('the page that names a missing reason begins there, whatever was pressed', () =>
+    withInbox(
+      withPage,
+      async ({ page, refund, svc }) => {
+        const { request } = await refund({ orderId: '7', amount: 20 });
+        const { token } = await svc.people.createToken({ id: 'bo', groups: ['finance'] }, { validForMs: 600_000 });
+        const payload = { requestId: request.requestId, modifiedParams: { amount: 3 }, reason: 'less' };
+        await svc.approvals.signal({ signal: 'approve', payload }, { token });
+        for (const button of ['Approve', 'Reject', 'Approve these changes']) {
+          await page.goto(`${INBOX}/${request.requestId}`);
+          await press(page, button);
+          await page.getByText('Write a reason.').waitFor();
+          await page.keyboard.press('Tab');
+          assert.equal(await focusedHref(page), '#reason', button);
+        }
+        await page.setViewportSize({ width: 640, height: 400 });
+        await page.keyboard.press('Enter');
+        await page.locator('#reason:focus').waitFor();
+        for (const name of ['label[for=reason]', '#reason-problem', '#reason']) {
+          const { y = -1 } = (await page.locator(name).boundingBox()) ?? {};
+          assert.ok(y >= 0 && y < 400, `${name} is at ${y}`);
+        }
+      },
+      { approvals: { rules: [{ approve: [{ role: 'finance', count: 2 }], reason: 'always' }] } },
+    ));
 
   test('every page has no violation of axe, light and dark, and fits 320 pixels', () =>
     withInbox(withPage, async ({ page, refund }) => {

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import type { ApprovalsConfig } from '../config/define.ts';
+import type { ApprovalsConfig, Config } from '../config/define.ts';
 import { Browser } from './kit/oidc.ts';
 import { ORIGIN } from './kit/sign-in.ts';
 import { test } from './kit/test.ts';
@@ -20,8 +20,12 @@ interface Attacked extends GateUnderTest {
   tokenOf(id: string): Promise<string>;
 }
 
-async function withInbox(body: (attacked: Attacked) => Promise<void>, more: ApprovalsConfig = {}): Promise<void> {
-  await withGate({ approvals: { ...SERVER, ...more } }, async (gate) => {
+async function withInbox(
+  body: (attacked: Attacked) => Promise<void>,
+  more: ApprovalsConfig = {},
+  config: Config = {},
+): Promise<void> {
+  await withGate({ approvals: { ...SERVER, ...more }, config }, async (gate) => {
     const handler = gate.svc.approvals.inbox();
     const tokenOf = async (id: string) =>
       (await gate.svc.people.createToken({ id, groups: ['finance'] }, { validForMs: 60_000 })).token;
@@ -102,6 +106,38 @@ test('a page of a person who has signed out, or of another one, decides nothing'
     assert.equal(browser.page.status, 401);
     assert.match(browser.page.text, /You are signed in as bo now\. Nothing was decided/);
     assert.equal((await svc.approvals.get(request.requestId)).status, 'waiting');
+  }));
+
+test('who signs in gets a session of their own, whatever cookie their browser had', () =>
+  withInbox(async ({ browser, send, cookie, tokenOf }) => {
+    // The cookie is that of the attacker, who has put it into the browser of the victim.
+    const body = new URLSearchParams({ action: 'sign-in', token: await tokenOf('victim') }).toString();
+    const entered = await send('', { method: 'POST', headers: { ...FORM, cookie }, body });
+    const session = entered.headers.getSetCookie().map((one) => one.replace(/;.*/, ''));
+    assert.ok(session.every((one) => !cookie.includes(one)));
+    const whoIs = async (headers: Record<string, string>) =>
+      /Signed in as (\w+)/.exec(await (await send('', { headers })).text())?.[1];
+    assert.deepEqual([await whoIs({ cookie: session.join('; ') }), await whoIs({ cookie })], ['victim', 'ann']);
+    const [[name = ''] = []] = browser.cookiesOf(ORIGIN);
+    assert.equal(await whoIs({ cookie: `${name}=made-up` }), undefined);
+  }));
+
+test('with the same key, a session and an id of another product are worth nothing', () =>
+  withInbox(async (own) => {
+    const { request } = await own.refund();
+    await withInbox(
+      async ({ send, cookie }) => {
+        assert.equal((await send(`/${request.requestId}`, { headers: { cookie } })).status, 404);
+        const [name = ''] = cookie.split('=');
+        const foreign = own.cookie.replace(/^[^=]+/, name);
+        assert.notEqual(foreign, own.cookie, 'the names differ too');
+        const response = await send('', { headers: { cookie: foreign } });
+        assert.equal(response.status, 401);
+        assert.doesNotMatch(await response.text(), /Signed in as/);
+      },
+      {},
+      { product: 'other' },
+    );
   }));
 
 test('a form that is sent twice decides once, and one of another request not at all', () =>

@@ -68,7 +68,8 @@ test('a person approves what another one has proposed, as it is shown, with one 
         await send(new HtmlForm(browser.page.text).fill('p.1', amount).fill('reason', 'less').press('Approve'));
         await send(new HtmlForm(browser.page.text).press('Approve with these changes'));
       };
-      const agreement = /<button form="decision" name="action" value="(agree:[^"]+)">Approve these changes/;
+      const agreement =
+        /<button form="decision" name="action" value="(agree:[^"]+)" formaction="#problems">Approve these changes/;
       const ann = await signedIn('ann', 'finance');
       await propose(ann, '3');
       assert.doesNotMatch(ann.page.text, agreement, 'not what one has proposed oneself');

@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
 import { HtmlForm } from './kit/html-form.ts';
 import { approve, INBOX, withInbox } from './kit/inbox.ts';
 import type { Browser } from './kit/oidc.ts';
@@ -173,6 +174,53 @@ test('what the model writes stays text', () =>
       assert.equal(browser.page.status, 200);
       assert.doesNotMatch(browser.page.text, /<script>(?!\(\(\) => \{\n {2}const main)|<b>/);
     }
+  }));
+
+test('the page of a request has the newest calls of its execution, and says if there are more', () =>
+  withInbox(async ({ signedIn, gate, refund }) => {
+    const browser = await signedIn('ann', 'finance');
+    const open = async (calls: number) => {
+      const { request } = await refund();
+      const { executionId } = request;
+      for (let call = 0; call < calls; call++) {
+        const parameters = { orderId: `${call}`, amount: 5 };
+        await gate.run({ tool: 'refund', parameters, executionId, toolCallId: `${call}` }, { waitMs: 0 });
+      }
+      await browser.open(`${INBOX}/${request.requestId}`);
+      const [, list = ''] = browser.page.text.split('Other calls of this execution');
+      return [[...list.matchAll(/<li><a /g)].length, list.includes('Older calls are not listed here.')];
+    };
+    assert.deepEqual(await open(0), [0, false]);
+    assert.deepEqual(await open(49), [49, false]);
+    assert.deepEqual(await open(50), [50, true]);
+  }));
+
+test('the pages have one script of their own, and a browser loads at most 8 KiB for it', () =>
+  withInbox(async ({ signedIn, refund }) => {
+    const { request } = await refund();
+    const browser = await signedIn('ann', 'finance');
+    for (const url of [INBOX, `${INBOX}/${request.requestId}`]) {
+      await browser.open(url);
+      const scripts = [...browser.page.text.matchAll(/<script>(.*?)<\/script>/gs)].map(([, script = '']) => script);
+      assert.equal(scripts.length, 1);
+      assert.ok(gzipSync(scripts.join()).length <= 8 * 1024);
+      assert.doesNotMatch(browser.page.text, /<(?:script|link|img|iframe|video|audio)[^>]* (?:src|href)="(?!data:)/);
+    }
+  }));
+
+test('in the list, the name of a parameter does not look like other parameters', () =>
+  withInbox(async ({ signedIn, svc }) => {
+    const tool = { tag: 'pay', inputSchema: { type: 'object' }, requiresConfirmation: true, handler: async () => null };
+    const gate = svc.gate({ agentTag: 'payouts', tools: [tool], humanInLoop: { enabled: true } } as never);
+    const call = {
+      tool: 'pay',
+      parameters: { 'amount=5 note': 'x', amount: 500 },
+      executionId: 'one',
+      toolCallId: '1',
+    };
+    await gate.run(call, { waitMs: 0 });
+    const browser = await signedIn('ann', 'finance');
+    assert.match(browser.page.text, /<code>&quot;amount=5 note&quot;=&quot;x&quot; amount=500<\/code>/);
   }));
 
 test('the filter is in the URL; a query that is not known is refused', () =>

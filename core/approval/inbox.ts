@@ -145,8 +145,11 @@ async function* endedRows(
   }
 }
 
+/** The end of the year 9999: some stores have no later time. */
+const MAX_TIME = Date.UTC(10_000, 0) - 1;
+
 function parseCursor(cursor: string): Position {
-  const [found, time, requestId = ''] = /^(\d{1,15})\.(apr_[0-9a-f-]{36})$/.exec(cursor) ?? [];
-  if (found !== undefined) return { expiresAt: new Date(Number(time)), requestId };
+  const [, time = '', requestId = ''] = /^(\d{1,15})\.(apr_[0-9a-f-]{36})$/.exec(cursor) ?? [];
+  if (time !== '' && Number(time) <= MAX_TIME) return { expiresAt: new Date(Number(time)), requestId };
   throw new SvcError('value_invalid', 'The cursor was not returned by an earlier page.');
 }

@@ -50,10 +50,13 @@ export function timeLeft({ timeout }: ApprovalRequest, now: Date): string {
   return `${parts.join(' ')} left`;
 }
 
-/** All parameters on one line. */
+/** A name that cannot be taken for more than a name. */
+const PLAIN_NAME = /^[\w.$-]+$/;
+
+/** All parameters on one line. A name that is not plain is a string of JSON, so that it does not look like other parameters. */
 export function parametersText({ parameters }: ApprovalRequest): string {
   return Object.entries(parameters)
-    .map(([name, value]) => `${displayText(name)}=${inlineJson(value)}`)
+    .map(([name, value]) => `${PLAIN_NAME.test(name) ? name : inlineJson(name)}=${inlineJson(value)}`)
     .join(' ');
 }
 

@@ -1,3 +1,4 @@
+import type { ApprovalsConfig } from '../../config/define.ts';
 import { definePlugin, type Svc } from '../../config/sdk/index.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { withGate } from '../suites/gate-client.ts';
@@ -19,16 +20,19 @@ interface HostileRequest {
 }
 
 /**
- * Runs `body` with a request that has markup in everything that is not the program's own: agent, description, reason, names
- * and values of parameters. Some of it is long or deep.
+ * Runs `body` with a request that has markup in everything that is not the program's own: agent, description, reason, words of
+ * the model, names and values of parameters, and the result. Some of it is long or deep.
  */
-export async function withHostileRequest(body: (hostile: HostileRequest) => Promise<void>): Promise<void> {
+export async function withHostileRequest(
+  body: (hostile: HostileRequest) => Promise<void>,
+  approvals: ApprovalsConfig = {},
+): Promise<void> {
   const all = PAYLOADS.join('');
   const strict = definePlugin({
     name: 'strict',
     apply: ({ hooks }) => void hooks.beforeToolCall.tap('strict', (review) => review.requireApproval(`Why: ${all}`)),
   });
-  await withGate({ config: { plugins: [strict] } }, async ({ svc }) => {
+  await withGate({ approvals, config: { plugins: [strict] } }, async ({ svc }) => {
     const gate = svc.gate({
       agentTag: `agent ${PAYLOADS[0]}`,
       tools: [
@@ -36,15 +40,16 @@ export async function withHostileRequest(body: (hostile: HostileRequest) => Prom
           tag: 'wire',
           description: `${all} ${'long'.repeat(100)}`,
           parameters: { deep: { type: 'object', required: true } },
-          handler: async () => undefined,
+          handler: async () => PAYLOADS,
         },
       ],
       humanInLoop: { enabled: true },
     } as never);
     let deep: unknown = PAYLOADS;
     for (const name of [...PAYLOADS, 'x'.repeat(300), ...'abcdefghijklmnopqrst']) deep = { [name]: deep };
+    const model = { modelText: all, requester: PAYLOADS[1], model: PAYLOADS[2] };
     const request = await new Promise<ApprovalRequest>((onRequested, onError) => {
-      gate.run({ tool: 'wire', parameters: { deep } } as never, { onRequested }).catch(onError);
+      gate.run({ tool: 'wire', parameters: { deep }, ...model } as never, { onRequested }).catch(onError);
     });
     await body({ svc, request, payloads: PAYLOADS });
   });

@@ -228,9 +228,9 @@ export function renderDecisionForm(
 ${form && renderParametersForm(form, problems, posted !== undefined)}${question}
 <div class="field"><label for="${REASON}">Reason</label>${hint && html`<p class="hint" id="${REASON}-hint">${hint}</p>`}${
     isMissing && html`<p class="bad" id="${REASON}-problem">Write a reason.</p>`
-  }<textarea id="${REASON}" name="reason" rows="1" maxlength="2000"${state}>
+  }<textarea id="${REASON}" name="reason" rows="1" maxlength="2000" dir="auto"${state}>
 ${posted?.get('reason') ?? ''}</textarea></div>
-<div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject">Reject</button></div>
+<div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject" formaction="#${PROBLEMS}">Reject</button></div>
 </form>`;
 }
 

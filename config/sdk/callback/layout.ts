@@ -18,6 +18,7 @@ blockquote{margin:1rem 0;padding:.75rem 1.25rem;white-space:pre-wrap;background:
 .warnings{border-color:var(--bad);border-left-width:5px;background:var(--warn);word-break:normal}
 .question{font-size:1.0625rem;font-weight:600;background:var(--accent-soft);border-left:4px solid var(--accent);border-radius:10px;padding:.8rem 1.1rem;margin:1.5rem 0}
 .question span{display:block;font-size:.875rem;font-weight:400;color:var(--muted)}
+dd,blockquote,.hint,.requests p{unicode-bidi:plaintext}time{unicode-bidi:isolate}
 .muted{color:var(--muted)}.bad{color:var(--bad)}.good{color:var(--good)}
 .bar{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center;justify-content:space-between;border-bottom:1px solid var(--line);padding-bottom:.75rem;font-size:.9375rem}
 .bar p,.bar form{margin:0}.bar form p{display:flex;flex-wrap:wrap;gap:.4rem .8rem;align-items:center}.bar button{font-size:.875rem;min-height:2rem;padding:.15rem .8rem}
@@ -44,6 +45,7 @@ fieldset{border:1px solid var(--line);border-radius:8px;padding:.25rem 1rem 1rem
 details{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.6rem 1.25rem;margin:1rem 0}summary{font-weight:600;cursor:pointer;padding:.25rem 0}
 .field{margin:1rem 0}.field button{margin-top:.4rem}.hint,.field .bad{font-size:.875rem;margin:.1rem 0}.hint{color:var(--muted)}
 [aria-invalid]{border:2px solid var(--bad)}
+.problems,fieldset{scroll-margin-top:1rem}.field>*{scroll-margin-top:8rem}
 .problems{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:10px;padding:0 1.25rem;margin:1rem 0}.problems h2{margin-top:1rem}.problems:focus-visible{outline-color:var(--bad)}
 .history{list-style:none;padding:0}.history li{display:flex;flex-wrap:wrap;gap:0 1rem}.history time{font-variant-numeric:tabular-nums}
 .diff dt{font-family:ui-monospace,monospace;color:var(--text);font-weight:600}.diff dd{display:flex;flex-wrap:wrap;gap:.25rem 1rem}.diff dd>div{flex:1 1 calc(50% - .5rem);min-width:fit-content}.diff pre,.diff p{margin:.25rem 0 .5rem;padding:.5rem .85rem;border-left-width:3px}.diff pre{background:var(--back)}.diff p{border-left:3px solid var(--line)}.before pre{border-left-color:var(--bad)}.after pre{border-left-color:var(--good)}

@@ -12,6 +12,7 @@ import { renderQuotation, renderSummary } from './form/render.ts';
 import { type Content, type Html, html } from './html.ts';
 import { page } from './layout.ts';
 import { renderPlan } from './plan.ts';
+import { renderJson } from './render-json.ts';
 
 /** Who is signed in, where people can sign in. */
 export interface Account {
@@ -59,7 +60,7 @@ export function decisionPage(context: PageContext, answer: FormView, { digest, v
   return page(
     'Approval',
     html`${renderSummary(answer.problems)}${requestFacts(shown, [...more, ['Reason', reason], ['Digest', digest]])}
-${renderModelText(modelText)}${renderPlan(request)}<pre>${jsonLines(parameters, DEFAULT_WIDTH).join('\n')}</pre>
+${renderModelText(modelText)}${renderPlan(request)}<pre>${renderJson(jsonLines(parameters, DEFAULT_WIDTH).join('\n'))}</pre>
 ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}${renderDecisionForm(answer, { view, hidden: personField(context), question })}`,
     { bar: accountNotice(context) },
   );

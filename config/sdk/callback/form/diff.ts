@@ -4,6 +4,7 @@ import { displayText } from '../../../../core/display/text.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import { type Path, pathText } from '../../../../core/validate-shape.ts';
 import { type Html, html } from '../html.ts';
+import { renderJson } from '../render-json.ts';
 import { isSame } from './control.ts';
 
 /** A value that was added has no `before`, and one that was removed no `after`. */
@@ -51,7 +52,7 @@ export function renderDiff(changes: readonly JsonChange[]): Html {
 function renderValue(value: Json | undefined, path: Path, absent: string): Html {
   if (value === undefined) return html`<p>${absent}</p>`;
   const warnings = warningLines({ [pathText(path)]: value });
-  return html`<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>${
+  return html`<pre>${renderJson(jsonLines(value, DEFAULT_WIDTH).join('\n'))}</pre>${
     warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>`
   }`;
 }

@@ -75,6 +75,7 @@ const MAX_ROWS = 16;
 function renderText(control: TextControl, problems: readonly string[]): Html {
   const { name, label, text, input, presence } = control;
   const attributes = html`id="${name}" name="${name}"${state(control, problems)}`;
+  const direction = input === 'text' && html` dir="auto"`;
   const mode = input in MODES && html` inputmode="${MODES[input as keyof typeof MODES]}"`;
   const lines = text.split('\n');
   const rows = lines.reduce((sum, line) => sum + Math.ceil((line.length || 1) / COLUMNS), 0);
@@ -82,7 +83,7 @@ function renderText(control: TextControl, problems: readonly string[]): Html {
     input === 'date'
       ? html`<input type="date" ${attributes} value="${text}">`
       : // The parser drops the first line break.
-        html`<textarea ${attributes} rows="${Math.min(rows, MAX_ROWS)}" spellcheck="false" autocomplete="off"${mode}>
+        html`<textarea ${attributes} rows="${Math.min(rows, MAX_ROWS)}" spellcheck="false" autocomplete="off"${mode}${direction}>
 ${text}</textarea>`;
   const select = presence && renderSelect(`${name}.s`, presence, html` aria-label="${`${label}: a text, or not`}"`);
   return renderField(control, problems, html`${select}${field}`);

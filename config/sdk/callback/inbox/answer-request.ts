@@ -52,7 +52,7 @@ export async function showRequest(
   const isMasked = !reveal && hasSensitiveParameters(row.record.body);
   const reader = { ...decider, from: FROM };
   const request = await detailsOf(approvals, row, { reveal, ...reader });
-  const { records } = await listApprovals(approvals, { executionId, newestFirst: true, limit: MAX_OTHERS });
+  const { records, cursor } = await listApprovals(approvals, { executionId, newestFirst: true, limit: MAX_OTHERS });
   const isOpen = request.status === 'waiting';
   const canDecide = isOpen && (await mayDecide(approvals, principal))(row.record);
   const now = await approvals.clock.now();
@@ -61,6 +61,7 @@ export async function showRequest(
     ...frame,
     request,
     others: records.filter((one) => one.requestId !== requestId),
+    hasMoreOthers: cursor !== undefined,
     isMasked,
     form: canDecide && shown ? renderForm(context, frame, row, shown) : undefined,
     summary: answer && renderSummary(answer.problems),

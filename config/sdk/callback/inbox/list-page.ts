@@ -6,6 +6,7 @@ import { roleText } from '../../../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../../../core/display/text.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
+import { renderJson } from '../render-json.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 import { LIVE_SCRIPT, liveState } from './live.ts';
 
@@ -124,7 +125,7 @@ function item({ inboxUrl, now }: ListContext, record: ApprovalRecord): Html {
   return html`<li><h2><a href="${inboxUrl}/${requestId}">${shortenText(tool, MAX_TAG).text}</a></h2>
 <p class="muted">${shortenText(agentTag, MAX_TAG).text} &middot; <time datetime="${timestamp}">${utcText(timestamp)}</time></p>
 <p>${shortenText(reason, MAX_TEXT).text}</p>
-<p><code>${shorten(parametersText(record), MAX_TEXT).text}</code></p>
+<p><code>${renderJson(shorten(parametersText(record), MAX_TEXT).text)}</code></p>
 ${needed}<p class="state ${status}">${status === 'waiting' ? html`<time datetime="${timeout}" data-left>${timeLeft(record, now)}</time>` : statusText(record, utcText)}</p></li>
 `;
 }

@@ -13,11 +13,12 @@ import type { ToolParameters } from '../../../../core/tool/parameters.ts';
 import type { ApprovalDetails } from '../../approval-details.ts';
 import { AGREE, FORM } from '../decision-form.ts';
 import { diffJson, renderDiff } from '../form/diff.ts';
-import { renderQuotation } from '../form/render.ts';
+import { PROBLEMS, renderQuotation } from '../form/render.ts';
 import { type Content, type Html, html } from '../html.ts';
 import { page } from '../layout.ts';
 import { renderModelText } from '../page.ts';
 import { renderPlan } from '../plan.ts';
+import { renderJson } from '../render-json.ts';
 import { type InboxFrame, inboxBar } from './frame.ts';
 import { LIVE_SCRIPT, liveState } from './live.ts';
 
@@ -30,6 +31,7 @@ interface ShownRequest extends InboxFrame {
 interface RequestPage extends ShownRequest {
   /** Other calls of the execution, newest first. */
   readonly others: readonly ApprovalRecord[];
+  readonly hasMoreOthers: boolean;
   /** Where sensitive parameters are masked. */
   readonly isMasked: boolean;
   /** The form with which the person decides. */
@@ -104,7 +106,7 @@ ${renderChanges(requested, proposal.modifiedParams)}${digest !== undefined && !o
 
 /** Sends the form of the page, with its reason. */
 function agreeButton(digest: string): Html {
-  return html`<div class="buttons" data-form><button form="${FORM}" name="action" value="${AGREE}${digest}">Approve these changes</button></div>`;
+  return html`<div class="buttons" data-form><button form="${FORM}" name="action" value="${AGREE}${digest}" formaction="#${PROBLEMS}">Approve these changes</button></div>`;
 }
 
 /** Who may decide alone does so where a reason is asked for. */
@@ -148,7 +150,7 @@ function factList(rows: readonly (readonly [name: string, value: string | undefi
 function parameters(title: string, value: Json | object): Html {
   const warnings = warningLines(value);
   return html`<h2>${title}</h2>
-<pre>${jsonLines(value, DEFAULT_WIDTH).join('\n')}</pre>
+<pre>${renderJson(jsonLines(value, DEFAULT_WIDTH).join('\n'))}</pre>
 ${warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>\n`}`;
 }
 
@@ -189,12 +191,12 @@ function votes({ rule, votes: given = [], missing = [] }: ApprovalDetails): Cont
 `;
 }
 
-function others({ others: calls, request, inboxUrl }: RequestPage): Content {
+function others({ others: calls, hasMoreOthers, request, inboxUrl }: RequestPage): Content {
   if (calls.length === 0) return undefined;
   const { groupId } = request;
   return html`<h2>Other calls of this execution</h2>
 <ul>${calls.map((call) => html`<li><a href="${inboxUrl}/${call.requestId}">${displayText(call.tool)}</a>: ${displayText(statusText(call, utcText))}${groupId !== undefined && call.groupId === groupId && ', of the same turn'}</li>\n`)}</ul>
-`;
+${hasMoreOthers && html`<p class="muted">Older calls are not listed here.</p>\n`}`;
 }
 
 function events(request: ApprovalRecord & { readonly deliveries: readonly DeliveryAttempt[] }): Html {
