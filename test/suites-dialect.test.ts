@@ -17,6 +17,7 @@ function casesOn(engine: DialectUnderTest): ReadonlyMap<string, () => Promise<vo
 const OPERATIONS = 'every operation and its inverse';
 const DESTRUCTIVE = 'destructive statements are those that lose values';
 const SURVIVES = 'what a killed process wrote is there for the next one';
+const ACKNOWLEDGED = 'what was acknowledged while another process wrote survives a kill';
 const CLOCK = 'a deadline does not depend on the clock of the process';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
@@ -76,6 +77,10 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],
+  'stays in a transaction once another process was writing': [
+    ACKNOWLEDGED,
+    /of 100 records that process \w+ wrote are lost/,
+  ],
   'compares deadlines with its own clock': [CLOCK, /an hour ahead/],
   'uses the clock of the process': [CLOCK, /an hour ahead/],
   'returns the clock of the process': [CLOCK, /now\(\) depends on the clock of the process/],

@@ -10,6 +10,8 @@ import { ID } from './supported-operations.ts';
 const TABLE = 'kept';
 const KEY = 'written by another process';
 const ROUNDS = 5;
+/** Records that each of two processes writes. */
+const WRITES = 100;
 const HOUR_MS = 3_600_000;
 
 /** Cases with several processes, some of which are killed. */
@@ -35,6 +37,31 @@ export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): 
       );
       assert.equal((await connection.records(things).get(KEY))?.record.size, 1);
       assert.equal(await connection.withLock(async (next) => next), epoch + 1);
+    },
+  );
+
+  on(
+    'what was acknowledged while another process wrote survives a kill',
+    'A write of a record that has been acknowledged, under the lock or not, survives the death of its process, also if writes before it failed because another process was writing.',
+    async ({ url, connect, start }) => {
+      const names = ['one', 'two'];
+      const writers = names.map(() => start());
+      // Both have loaded the dialect before the first one writes.
+      await Promise.all(writers.map((writer) => writer.run('identify', url)));
+      const acknowledged = await Promise.all(
+        writers.map(async (writer, at) => {
+          const keys = await writer.run('acknowledge', url, options, names[at]!, WRITES);
+          await writer.kill();
+          return keys;
+        }),
+      );
+      const store = (await connect()).records(things);
+      for (const [at, keys] of acknowledged.entries()) {
+        const found = await Promise.all(keys.map((key) => store.get(key)));
+        const lost = keys.filter((_, index) => found[index] === undefined);
+        const message = `${lost.length} of ${WRITES} records that process ${names[at]} wrote are lost: ${lost.slice(0, 5)}`;
+        assert.equal(lost.length, 0, message);
+      }
     },
   );
 

@@ -267,6 +267,33 @@ export const wrongDialects = {
       return { ...store, insert };
     },
   })),
+  'stays in a transaction once another process was writing': {
+    ...right,
+    async connect(url, options) {
+      const connection = await right.connect(url, options);
+      const writer = await right.connect(url, options);
+      return {
+        ...connection,
+        records: <R extends object>(definition: RecordDefinition<R>) => {
+          const store = writer.records(definition);
+          const insert: typeof store.insert = async (record) => {
+            // One writer at a time, as in a file of SQLite.
+            const [lock] = await writer.query('SELECT pg_try_advisory_lock(1) AS free');
+            if (lock?.free !== true) {
+              await writer.query('BEGIN');
+              throw new Error('database is locked');
+            }
+            return store.insert(record).finally(() => writer.query('SELECT pg_advisory_unlock(1)'));
+          };
+          return { ...store, insert };
+        },
+        async close() {
+          await writer.close();
+          await connection.close();
+        },
+      };
+    },
+  },
   'compares deadlines with its own clock': withConnection(comparingWithOwnClock),
   'uses the clock of the process': withConnection((connection) => ({
     ...comparingWithOwnClock(connection),
