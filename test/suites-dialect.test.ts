@@ -19,6 +19,7 @@ const DESTRUCTIVE = 'destructive statements are those that lose values';
 const SURVIVES = 'what a killed process wrote is there for the next one';
 const ACKNOWLEDGED = 'what was acknowledged while another process wrote survives a kill';
 const CLOCK = 'a deadline does not depend on the clock of the process';
+const ZONE = 'a moment does not depend on the time zone of the process';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
@@ -84,6 +85,15 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'compares deadlines with its own clock': [CLOCK, /an hour ahead/],
   'uses the clock of the process': [CLOCK, /an hour ahead/],
   'returns the clock of the process': [CLOCK, /now\(\) depends on the clock of the process/],
+  'stores the dates of records in the time zone of the process': [
+    ZONE,
+    /the date of a record, read in Asia\/Kathmandu/,
+  ],
+  'compares deadlines in the time zone of the process': [ZONE, /deadlines in half an hour/],
+  'returns the time of the engine in the time zone of the process': [ZONE, /now\(\) in Asia\/Kathmandu is/],
+  'updates rows in the time zone of the process': [ZONE, /a value of a row, written in Asia\/Kathmandu is/],
+  'finds rows in the time zone of the process': [ZONE, /did not find a row by its moments/],
+  'defines defaults in the time zone of the process': [ZONE, /the default of a field, added in Asia\/Kathmandu is/],
   'rejects an option of svc': [OPTIONS, /connectTimeoutMs/],
   'accepts any option': [OPTIONS, /an unknown option/],
   'has a lock in the process': [

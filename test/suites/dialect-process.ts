@@ -1,10 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
+import type { Json } from '../../core/json.ts';
 import { Kernel } from '../../core/kernel.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { MigrationEngine } from '../../core/migration/migration-engine.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import { anyDefinition, recordWrite } from '../../core/records.ts';
+import type { Collection } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { connectWhenFree, migrationTarget } from './connect-when-free.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
@@ -20,6 +22,19 @@ import { describeTestError } from './suite.ts';
 export interface KillPoint {
   readonly call: number;
   readonly moment: 'before' | 'during';
+}
+
+/** What two processes exchange. */
+export interface Moments {
+  readonly collection: Collection;
+  /** Values of a row. */
+  readonly values: readonly { readonly field: string; readonly value: Json }[];
+  /** Set in the rows that have these values. */
+  readonly mark: { readonly field: string; readonly value: Json };
+  readonly added: readonly Operation[];
+  /** The key of a record to read. */
+  readonly read: string;
+  readonly write: Thing;
 }
 
 /** Another holder of the lock is found by a record that only one process can insert. */
@@ -122,6 +137,25 @@ const jobs = {
     const now = (await connection.now()).getTime();
     await connection.close();
     return { outcomes, now };
+  },
+
+  /** Reads moments of records and rows that another process wrote, and writes the same. */
+  async exchangeMoments(dialect: Dialect, url: string, options: ConnectOptions, moments: Moments) {
+    const { collection, values, mark, added, read, write } = moments;
+    const connection = await connectWhenFree(dialect, url, options);
+    const store = connection.records(things);
+    const expires = (await store.get(read))?.record.expires;
+    await store.insert(write);
+    const job = { table: collection.name, collection };
+    const where = values.map(({ field, value }) => ({ field, operator: 'eq', value }) as const);
+    await connection.update({ ...job, key: `find in ${job.table}`, where, set: [mark] });
+    const second = [{ field: 'id', operator: 'eq', value: 2 }] as const;
+    await connection.update({ ...job, key: `set in ${job.table}`, where: second, set: values });
+    const model = new Map([[collection.name, collection]]);
+    await connection.withLock((epoch) => runOperations(dialect, connection, added, model, epoch));
+    const now = await connection.now();
+    await connection.close();
+    return { expires, now };
   },
 
   /** Applies migrations, or rolls back the last. Returns the number of calls to the connection. */

@@ -21,6 +21,7 @@ import { assertDefaultsApply, assertRowsFollow } from './row-rules.ts';
 import { runOperations } from './run-operations.ts';
 import { type DeclareCase, describeTestError, reportSkipped, suite, type TestFunction, withTimeout } from './suite.ts';
 import { expectThrown, ID, isLegal, supportedOperations } from './supported-operations.ts';
+import { timeZoneCase } from './time-zone-case.ts';
 import { valueCases } from './value-cases.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -160,6 +161,7 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   rowCases(onDatabase, engine, supported);
   valueCases(onDatabase, engine, supported);
   processCases(onDatabase, engine);
+  timeZoneCase(onDatabase, engine, supported);
   crashCases(declare, engine);
 
   on(

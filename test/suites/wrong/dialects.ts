@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection, ConnectOptions, Dialect, Segment, Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
 import { apply } from '../../../core/schema/apply.ts';
@@ -102,6 +103,17 @@ const followedBy = (
     return text === undefined ? [operation] : [operation, sql(text)];
   };
 };
+
+/** The date that a clock of this process shows, as if it were in UTC. */
+const toLocal = (date: Date): Date => new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+const fromLocal = (date: Date): Date => new Date(date.getTime() + date.getTimezoneOffset() * 60_000);
+/** A text of a moment or of a wall clock, moved by the time zone of this process; any other value as it is. */
+const localText = (value: Json): Json =>
+  typeof value === 'string' && /^\d{4}-\d\d-\d\d[T ]/.test(value)
+    ? toLocal(new Date(value.endsWith('Z') ? value : `${value}Z`))
+        .toISOString()
+        .slice(0, value.length)
+    : value;
 
 const hasText = (segments: readonly Segment[], pattern: RegExp): boolean =>
   segments.some(({ statements }) => statements.some(({ text }) => pattern.test(text)));
@@ -300,6 +312,59 @@ export const wrongDialects = {
     now: async () => new Date(),
   })),
   'returns the clock of the process': withConnection(() => ({ now: async () => new Date() })),
+
+  'stores the dates of records in the time zone of the process': withConnection((connection) => ({
+    records: <R extends object>(definition: RecordDefinition<R>) => {
+      const store = connection.records(definition);
+      const converted = <T extends object>(record: T, convert: (date: Date) => Date): T =>
+        Object.fromEntries(
+          Object.entries(record).map(([name, value]) => [name, value instanceof Date ? convert(value) : value]),
+        ) as T;
+      const insert: typeof store.insert = (record) => store.insert(converted(record, toLocal));
+      const get: typeof store.get = async (key) => {
+        const found = await store.get(key);
+        return found && { ...found, record: converted(found.record, fromLocal) };
+      };
+      return { ...store, insert, get };
+    },
+  })),
+  'compares deadlines in the time zone of the process': withConnection((connection) => ({
+    records: <R extends object>(definition: RecordDefinition<R>) => {
+      const store = connection.records(definition);
+      const replace: typeof store.replace = async (key, version, record, { before, ...guard } = {}) => {
+        const deadline = before && (await store.get(key))?.record[before];
+        if (deadline instanceof Date && fromLocal(deadline) <= (await connection.now())) return 'late';
+        return store.replace(key, version, record, guard);
+      };
+      return { ...store, replace };
+    },
+  })),
+  'returns the time of the engine in the time zone of the process': withConnection((connection) => ({
+    now: async () => toLocal(await connection.now()),
+  })),
+  'updates rows in the time zone of the process': withConnection((connection) => ({
+    update: ({ set, ...job }) =>
+      connection.update({
+        ...job,
+        set: set.map((one) => ('value' in one ? { ...one, value: localText(one.value) } : one)),
+      }),
+  })),
+  'finds rows in the time zone of the process': withConnection((connection) => ({
+    update: ({ where, ...job }) =>
+      connection.update({
+        ...job,
+        where: where.map((one) => (one.operator === 'eq' ? { ...one, value: localText(one.value) } : one)),
+      }),
+  })),
+  'defines defaults in the time zone of the process': {
+    ...right,
+    compile(operation, before) {
+      if (operation.type !== 'addField') return right.compile(operation, before);
+      const { default: value, ...field } = operation.field;
+      const moved = value === undefined ? {} : { default: localText(value as Json) };
+      return right.compile({ ...operation, field: { ...field, ...moved } }, before);
+    },
+  },
 
   'rejects an option of svc': {
     ...right,
