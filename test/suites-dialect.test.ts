@@ -1,8 +1,10 @@
 import * as assert from 'node:assert/strict';
 import { postgresqlUnderTest, unavailable } from './kit/postgresql.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import type { DialectUnderTest } from './suites/dialect-under-test.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
 import type { TestFunction } from './suites/suite.ts';
 import { moduleOf, type WrongDialect, wrongDialects } from './suites/wrong/dialects.ts';
 
@@ -11,6 +13,7 @@ function casesOn(engine: DialectUnderTest): ReadonlyMap<string, () => Promise<vo
   const cases = new Map<string, () => Promise<void>>();
   const collect: TestFunction = (name, body) => cases.set(name.slice(`${engine.name}: `.length), body);
   dialectSuite(collect, engine);
+  recordStoreSuite(collect, { ...storeUnderTest(engine.dialect, engine.createDatabase), name: engine.name });
   return cases;
 }
 
@@ -20,6 +23,7 @@ const SURVIVES = 'what a killed process wrote is there for the next one';
 const ACKNOWLEDGED = 'what was acknowledged while another process wrote survives a kill';
 const CLOCK = 'a deadline does not depend on the clock of the process';
 const ZONE = 'a moment does not depend on the time zone of the process';
+const ALIKE = 'keys that look alike are different records';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
@@ -94,6 +98,11 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'updates rows in the time zone of the process': [ZONE, /a value of a row, written in Asia\/Kathmandu is/],
   'finds rows in the time zone of the process': [ZONE, /did not find a row by its moments/],
   'defines defaults in the time zone of the process': [ZONE, /the default of a field, added in Asia\/Kathmandu is/],
+  'compares keys without regard to case': [ALIKE, /"A", next to \["a"\]/],
+  'compares keys without spaces at the end': [ALIKE, /"a ", next to \["a","A"\]/],
+  'compares keys in one Unicode normalization': [ALIKE, /"e\u0301", next to/],
+  'compares values of an index without regard to case': [ALIKE, /a page of "a", inserted/],
+  'pads strings': [VALUES, /the string .*, once inserted, is read as/],
   'rejects an option of svc': [OPTIONS, /connectTimeoutMs/],
   'accepts any option': [OPTIONS, /an unknown option/],
   'has a lock in the process': [

@@ -2,29 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Connection, ConnectOptions, Dialect, Segment, Statement } from '../../../core/dialect.ts';
 import { SvcError } from '../../../core/errors.ts';
-import type { Json } from '../../../core/json.ts';
 import { definePlugin } from '../../../core/plugin.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
 import { apply } from '../../../core/schema/apply.ts';
 import type { SchemaModel } from '../../../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../../../core/schema/operation.ts';
-import { postgresql } from '../../../plugins/dialects/postgresql/dialect.ts';
 import { SerialQueue } from '../../../plugins/shared/serial-queue.ts';
+import { connectionFaults } from './dialect-connection-faults.ts';
+import { right, withConnection } from './right-dialect.ts';
 
 /**
  * Dialects that break one promise of the contract each, made from a right one. The default export is the plugin of one
  * of them: `dialects.ts?wrong=<name>`.
  */
-
-const right: Dialect = { ...postgresql } as Dialect;
-
-const withConnection = (change: (connection: Connection) => Partial<Connection>): Dialect => ({
-  ...right,
-  async connect(url, options) {
-    const connection = await right.connect(url, options);
-    return { ...connection, ...change(connection) };
-  },
-});
 
 const withStatements = (change: (statement: Statement) => Partial<Statement>): Dialect => ({
   ...right,
@@ -104,17 +94,6 @@ const followedBy = (
   };
 };
 
-/** The date that a clock of this process shows, as if it were in UTC. */
-const toLocal = (date: Date): Date => new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
-const fromLocal = (date: Date): Date => new Date(date.getTime() + date.getTimezoneOffset() * 60_000);
-/** A text of a moment or of a wall clock, moved by the time zone of this process; any other value as it is. */
-const localText = (value: Json): Json =>
-  typeof value === 'string' && /^\d{4}-\d\d-\d\d[T ]/.test(value)
-    ? toLocal(new Date(value.endsWith('Z') ? value : `${value}Z`))
-        .toISOString()
-        .slice(0, value.length)
-    : value;
-
 const hasText = (segments: readonly Segment[], pattern: RegExp): boolean =>
   segments.some(({ statements }) => statements.some(({ text }) => pattern.test(text)));
 
@@ -123,6 +102,7 @@ let lastEpoch = 0;
 const memory = new Map<string, Promise<Connection>>();
 
 export const wrongDialects = {
+  ...connectionFaults,
   'loses a default on rename': claiming((operation, before) => {
     if (operation.type !== 'renameField') return [operation];
     const { collection, from, to } = operation;
@@ -279,33 +259,6 @@ export const wrongDialects = {
       return { ...store, insert };
     },
   })),
-  'stays in a transaction once another process was writing': {
-    ...right,
-    async connect(url, options) {
-      const connection = await right.connect(url, options);
-      const writer = await right.connect(url, options);
-      return {
-        ...connection,
-        records: <R extends object>(definition: RecordDefinition<R>) => {
-          const store = writer.records(definition);
-          const insert: typeof store.insert = async (record) => {
-            // One writer at a time, as in a file of SQLite.
-            const [lock] = await writer.query('SELECT pg_try_advisory_lock(1) AS free');
-            if (lock?.free !== true) {
-              await writer.query('BEGIN');
-              throw new Error('database is locked');
-            }
-            return store.insert(record).finally(() => writer.query('SELECT pg_advisory_unlock(1)'));
-          };
-          return { ...store, insert };
-        },
-        async close() {
-          await writer.close();
-          await connection.close();
-        },
-      };
-    },
-  },
   'compares deadlines with its own clock': withConnection(comparingWithOwnClock),
   'uses the clock of the process': withConnection((connection) => ({
     ...comparingWithOwnClock(connection),
@@ -313,58 +266,11 @@ export const wrongDialects = {
   })),
   'returns the clock of the process': withConnection(() => ({ now: async () => new Date() })),
 
-  'stores the dates of records in the time zone of the process': withConnection((connection) => ({
-    records: <R extends object>(definition: RecordDefinition<R>) => {
-      const store = connection.records(definition);
-      const converted = <T extends object>(record: T, convert: (date: Date) => Date): T =>
-        Object.fromEntries(
-          Object.entries(record).map(([name, value]) => [name, value instanceof Date ? convert(value) : value]),
-        ) as T;
-      const insert: typeof store.insert = (record) => store.insert(converted(record, toLocal));
-      const get: typeof store.get = async (key) => {
-        const found = await store.get(key);
-        return found && { ...found, record: converted(found.record, fromLocal) };
-      };
-      return { ...store, insert, get };
-    },
-  })),
-  'compares deadlines in the time zone of the process': withConnection((connection) => ({
-    records: <R extends object>(definition: RecordDefinition<R>) => {
-      const store = connection.records(definition);
-      const replace: typeof store.replace = async (key, version, record, { before, ...guard } = {}) => {
-        const deadline = before && (await store.get(key))?.record[before];
-        if (deadline instanceof Date && fromLocal(deadline) <= (await connection.now())) return 'late';
-        return store.replace(key, version, record, guard);
-      };
-      return { ...store, replace };
-    },
-  })),
-  'returns the time of the engine in the time zone of the process': withConnection((connection) => ({
-    now: async () => toLocal(await connection.now()),
-  })),
-  'updates rows in the time zone of the process': withConnection((connection) => ({
-    update: ({ set, ...job }) =>
-      connection.update({
-        ...job,
-        set: set.map((one) => ('value' in one ? { ...one, value: localText(one.value) } : one)),
-      }),
-  })),
-  'finds rows in the time zone of the process': withConnection((connection) => ({
-    update: ({ where, ...job }) =>
-      connection.update({
-        ...job,
-        where: where.map((one) => (one.operator === 'eq' ? { ...one, value: localText(one.value) } : one)),
-      }),
-  })),
-  'defines defaults in the time zone of the process': {
-    ...right,
-    compile(operation, before) {
-      if (operation.type !== 'addField') return right.compile(operation, before);
-      const { default: value, ...field } = operation.field;
-      const moved = value === undefined ? {} : { default: localText(value as Json) };
-      return right.compile({ ...operation, field: { ...field, ...moved } }, before);
-    },
-  },
+  'pads strings': claiming(
+    withFields((field) =>
+      field.type === 'string' && field.name === 'string' ? { ...field, native: `char(${field.length})` } : field,
+    ),
+  ),
 
   'rejects an option of svc': {
     ...right,
