@@ -24,6 +24,7 @@ const ACKNOWLEDGED = 'what was acknowledged while another process wrote survives
 const CLOCK = 'a deadline does not depend on the clock of the process';
 const ZONE = 'a moment does not depend on the time zone of the process';
 const ALIKE = 'keys that look alike are different records';
+const CATALOG = 'the catalog is read again each time';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
@@ -79,6 +80,8 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
     'a pending call settles when the connection closes',
     /a call that was pending when close\(\) was called did not end within 5000 ms/,
   ],
+  'reads the catalog once': [CATALOG, /after a change by another connection: createCollection/],
+  'reads the catalog again after the changes of its own process': [CATALOG, /after a change by another process/],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],

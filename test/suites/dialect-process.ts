@@ -6,9 +6,9 @@ import type { Migration } from '../../core/migration/migration.ts';
 import { MigrationEngine } from '../../core/migration/migration-engine.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import { anyDefinition, recordWrite } from '../../core/records.ts';
-import type { Collection } from '../../core/schema/model.ts';
+import type { Collection, SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
-import { connectWhenFree, migrationTarget } from './connect-when-free.ts';
+import { connectUnlessInUse, connectWhenFree, migrationTarget } from './connect-when-free.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
 import { runOperations } from './run-operations.ts';
 import { describeTestError } from './suite.ts';
@@ -137,6 +137,21 @@ const jobs = {
     const now = (await connection.now()).getTime();
     await connection.close();
     return { outcomes, now };
+  },
+
+  /** Runs operations. Returns false if another process has opened a database that only one can open. */
+  async change(
+    dialect: Dialect,
+    url: string,
+    options: ConnectOptions,
+    operations: readonly Operation[],
+    from: SchemaModel,
+  ) {
+    const connection = await connectUnlessInUse(dialect, url, options);
+    if (!connection) return false;
+    await runOperations(dialect, connection, operations, from);
+    await connection.close();
+    return true;
   },
 
   /** Reads moments of records and rows that another process wrote, and writes the same. */

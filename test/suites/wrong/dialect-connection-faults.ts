@@ -1,6 +1,7 @@
 import type { Dialect } from '../../../core/dialect.ts';
 import type { Json } from '../../../core/json.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
+import type { SchemaModel } from '../../../core/schema/model.ts';
 import { right, withConnection } from './right-dialect.ts';
 
 /** The date that a clock of this process shows, as if it were in UTC. */
@@ -28,6 +29,9 @@ const withKeys = (form: (key: string) => string): Dialect =>
       return { ...store, insert, get, replace, remove };
     },
   }));
+
+/** The catalog, until this process changes it. */
+let catalogOfThisProcess: SchemaModel | undefined;
 
 /** Dialects whose connections break one promise of the contract each, made from a right one. */
 export const connectionFaults = {
@@ -126,6 +130,27 @@ export const connectionFaults = {
         return store.page(name, { ...rest, anyOf });
       };
       return { ...store, page };
+    },
+  })),
+  'reads the catalog once': withConnection((connection) => {
+    let catalog: Promise<SchemaModel> | undefined;
+    return {
+      async introspect(names) {
+        catalog ??= connection.introspect();
+        const all = await catalog;
+        return new Map([...all].filter(([name]) => names?.includes(name) ?? true));
+      },
+    };
+  }),
+  'reads the catalog again after the changes of its own process': withConnection((connection) => ({
+    async introspect(names) {
+      if (names) return connection.introspect(names);
+      catalogOfThisProcess ??= await connection.introspect();
+      return catalogOfThisProcess;
+    },
+    async run(...args) {
+      catalogOfThisProcess = undefined;
+      return connection.run(...args);
     },
   })),
 } satisfies Record<string, Dialect>;
