@@ -25,6 +25,7 @@ const CLOCK = 'a deadline does not depend on the clock of the process';
 const ZONE = 'a moment does not depend on the time zone of the process';
 const ALIKE = 'keys that look alike are different records';
 const CATALOG = 'the catalog is read again each time';
+const CLOSED = 'a closed connection can be closed again, and its calls fail';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
@@ -82,6 +83,10 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   ],
   'reads the catalog once': [CATALOG, /after a change by another connection: createCollection/],
   'reads the catalog again after the changes of its own process': [CATALOG, /after a change by another process/],
+  'closes once': [CLOSED, /Called end on a pool more than once/],
+  'waits for a connection that was closed': [CLOSED, /now\(\) of a closed connection did not end within 5000 ms/],
+  'acknowledges writes once it is closed': [CLOSED, /insert\(\) of a closed connection did not fail/],
+  'closes what others use when it is closed twice': [CLOSED, /connection_lost/],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],

@@ -660,6 +660,36 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
   );
 
   on(
+    'a closed connection can be closed again, and its calls fail',
+    '`close` may be called again, also at once, and each call resolves. Every later call of the connection fails with an error, within five seconds, and has no effect. Other connections are not affected.',
+    async ({ connection: other, connectAgain }) => {
+      const connection = await connectAgain();
+      await connection.withLock(() => connection.ensureTables([anyDefinition(things)]));
+      const store = connection.records(things);
+      const close = () => Promise.all([connection.close(), connection.close()]);
+      for (const what of ['close(), called twice at once,', 'close(), called again,'])
+        await withTimeout(SETTLE_MS, what, close);
+      // An engine without a clock has that of the process, which still runs.
+      await withTimeout(SETTLE_MS, 'now() of a closed connection', () => connection.now().catch(() => undefined));
+      const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+        introspect: () => connection.introspect(),
+        get: () => store.get('late'),
+        insert: () => store.insert(thing('late', 1)),
+        isLocked: () => connection.isLocked(),
+        withLock: () => connection.withLock(async () => undefined),
+        run: () => runOperations(dialect, connection, [create('late', [ID])]),
+      };
+      for (const [name, call] of Object.entries(calls)) {
+        const what = `${name}() of a closed connection`;
+        await withTimeout(SETTLE_MS, what, () => assert.rejects(call, Error, `${what} did not fail`));
+      }
+      assert.deepEqual([...(await other.introspect()).keys()], []);
+      assert.equal(await other.records(things).get('late'), undefined);
+      assert.equal(await other.withLock(() => other.records(things).insert(thing('late', 1))), 'inserted');
+    },
+  );
+
+  on(
     'a watcher is notified of the records that notifyOn selects',
     '`watch` calls its listener with the key of every written record for which `notifyOn` of its definition returns true.',
     async ({ connection }) => {

@@ -1,4 +1,4 @@
-import type { Dialect } from '../../../core/dialect.ts';
+import type { Connection, Dialect } from '../../../core/dialect.ts';
 import type { Json } from '../../../core/json.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
 import type { SchemaModel } from '../../../core/schema/model.ts';
@@ -32,6 +32,8 @@ const withKeys = (form: (key: string) => string): Dialect =>
 
 /** The catalog, until this process changes it. */
 let catalogOfThisProcess: SchemaModel | undefined;
+
+const sharedConnections = new Map<string, { users: number; readonly opened: Promise<Connection> }>();
 
 /** Dialects whose connections break one promise of the contract each, made from a right one. */
 export const connectionFaults = {
@@ -153,4 +155,54 @@ export const connectionFaults = {
       return connection.run(...args);
     },
   })),
+  'closes once': withConnection((connection) => {
+    let isClosed = false;
+    return {
+      async close() {
+        if (isClosed) throw new Error('Called end on a pool more than once');
+        isClosed = true;
+        await connection.close();
+      },
+    };
+  }),
+  'waits for a connection that was closed': withConnection((connection) => {
+    let isClosed = false;
+    return {
+      now: () => (isClosed ? new Promise(() => undefined) : connection.now()),
+      async close() {
+        isClosed = true;
+        await connection.close();
+      },
+    };
+  }),
+  'acknowledges writes once it is closed': withConnection((connection) => {
+    let isClosed = false;
+    return {
+      records: <R extends object>(definition: RecordDefinition<R>) => {
+        const store = connection.records(definition);
+        const insert: typeof store.insert = async (record) => (isClosed ? 'inserted' : store.insert(record));
+        return { ...store, insert };
+      },
+      async close() {
+        isClosed = true;
+        await connection.close();
+      },
+    };
+  }),
+  'closes what others use when it is closed twice': {
+    ...right,
+    async connect(url, options) {
+      const shared = sharedConnections.get(url) ?? { users: 0, opened: right.connect(url, options) };
+      sharedConnections.set(url, shared);
+      shared.users += 1;
+      const connection = await shared.opened;
+      return {
+        ...connection,
+        async close() {
+          shared.users -= 1;
+          if (shared.users === 0) await connection.close();
+        },
+      };
+    },
+  },
 } satisfies Record<string, Dialect>;

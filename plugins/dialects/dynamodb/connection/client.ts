@@ -46,6 +46,7 @@ export class DynamoClient {
   readonly retryTimeoutMs: number;
   readonly #sdk: DynamoSdk;
   readonly #client: Sdk.DynamoDBClient;
+  #isClosed = false;
 
   constructor(sdk: DynamoSdk, client: Sdk.DynamoDBClient, prefix: string, retryTimeoutMs: number) {
     this.#sdk = sdk;
@@ -86,6 +87,8 @@ export class DynamoClient {
   }
 
   async #dispatch(action: string, input: object): Promise<unknown> {
+    // The SDK's client would open new sockets, which nobody closes.
+    if (this.#isClosed) throw new SvcError('connection_lost', 'The connection is closed.');
     // The SDK names the class of each action `<Action>Command`, which its types do not relate.
     const Command = this.#sdk[`${action}Command` as keyof DynamoSdk] as unknown as new (input: object) => never;
     try {
@@ -129,6 +132,7 @@ export class DynamoClient {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#client.destroy();
   }
 }
