@@ -26,6 +26,7 @@ const ZONE = 'a moment does not depend on the time zone of the process';
 const ALIKE = 'keys that look alike are different records';
 const CATALOG = 'the catalog is read again each time';
 const CLOSED = 'a closed connection can be closed again, and its calls fail';
+const OPENING = 'a database that cannot be opened is an error';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
@@ -87,6 +88,15 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
   'waits for a connection that was closed': [CLOSED, /now\(\) of a closed connection did not end within 5000 ms/],
   'acknowledges writes once it is closed': [CLOSED, /insert\(\) of a closed connection did not fail/],
   'closes what others use when it is closed twice': [CLOSED, /connection_lost/],
+  'throws what its driver throws for a URL': [
+    OPENING,
+    /identify\('no url'\) is not rejected with url_invalid: Invalid URL/,
+  ],
+  'throws what its driver throws when it cannot connect': [
+    OPENING,
+    /is not rejected with connection_failed: .*ECONNREFUSED/,
+  ],
+  'waits for a server that does not answer': [OPENING, /connect\('[^']+'\) did not end within 20000 ms/],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],

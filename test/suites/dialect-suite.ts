@@ -13,6 +13,7 @@ import { crashCases } from './crash-cases.ts';
 import { assertDestructiveIsTrue } from './data-loss.ts';
 import { type CaseDatabase, dialectCase } from './dialect-case.ts';
 import type { DialectUnderTest, Row, SqlSyntax } from './dialect-under-test.ts';
+import { openingCase } from './opening-case.ts';
 import { processCases } from './process-cases.ts';
 import { applyMoves, CHOICES, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
@@ -158,6 +159,7 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
     },
   );
 
+  openingCase(onDatabase, engine);
   rowCases(onDatabase, engine, supported);
   valueCases(onDatabase, engine, supported);
   processCases(onDatabase, engine);

@@ -205,4 +205,17 @@ export const connectionFaults = {
       };
     },
   },
+  'throws what its driver throws for a URL': { ...right, identify: (url) => right.identify(new URL(url).href) },
+  'throws what its driver throws when it cannot connect': {
+    ...right,
+    connect: (url, options) =>
+      right.connect(url, options).catch((error: Error) => {
+        throw url.includes(':') ? (error.cause ?? error) : error;
+      }),
+  },
+  'waits for a server that does not answer': {
+    ...right,
+    connect: (url, { connectTimeoutMs: _, ...options }) =>
+      right.connect(url, { ...options, connectTimeoutMs: 3_600_000 }),
+  },
 } satisfies Record<string, Dialect>;
