@@ -355,7 +355,10 @@ export interface Connection<Step = unknown> {
   withLock<T>(work: (epoch: number) => Promise<T>, options?: LockOptions): Promise<T>;
   /** Whether any process holds the migration lock. Read-only. */
   isLocked(): Promise<boolean>;
-  /** Waits for running calls, or ends them with an error. May be called again, which changes nothing and resolves too. */
+  /**
+   * Waits for running calls, or ends them with an error. May be called again, which changes nothing and resolves too. Later calls
+   * of the connection fail, with `connection_lost` where the dialect can recognize it.
+   */
   close(): Promise<void>;
 }
 

@@ -32,6 +32,7 @@ else
     dialect: cassandra,
     module: new URL('../plugins/dialects/cassandra/dialect.ts', import.meta.url),
     createDatabase: () => freshKeyspace(),
+    urlAt: (port) => `cassandra://127.0.0.1:${port}/shop?dc=datacenter1`,
     async insert(connection, collection, rows, fields) {
       for (const row of rows) {
         // JSON, so that the server itself gives each value the type of its column.

@@ -4,7 +4,7 @@ import { schemaEntry } from '../config/project/schema-file.ts';
 import * as executions from '../core/agent/execution-record.ts';
 import * as approvals from '../core/approval/schema.ts';
 import * as seals from '../core/approval/seal/schema.ts';
-import type { UpdateJob } from '../core/dialect.ts';
+import type { Connection, UpdateJob } from '../core/dialect.ts';
 import * as plans from '../core/migration/approval-table.ts';
 import * as history from '../core/migration/history-table.ts';
 import type { AnyRecordDefinition } from '../core/records.ts';
@@ -24,6 +24,7 @@ import {
   updateParts,
 } from '../plugins/dialects/toolkit.ts';
 import { test } from './kit/test.ts';
+import { sqlSyntax } from './suites/sql-syntax.ts';
 
 const FIELDS: readonly Field[] = [
   { name: 'id', type: 'integer', primaryKey: true, required: true },
@@ -186,4 +187,19 @@ test('the names of the tables of svc are as short as the page on dialects says',
   const page = await readFile('docs/how-to/write-a-dialect.md', 'utf8');
   const stated = /tables have names of up to (\d+) bytes, their columns (\d+), and their indexes (\d+)\./.exec(page);
   assert.deepEqual(stated?.slice(1).map(Number), found);
+});
+
+test('the rows of the suite are inserted in statements of as many rows as an engine accepts', async () => {
+  const sent: string[] = [];
+  const query = async (text: string) => {
+    sent.push(text);
+    return [];
+  };
+  const rows = [{ id: 1 }, { id: 2 }, { id: 3 }];
+  for (const options of [{}, { rowsPerInsert: 2 }, { rowsPerInsert: 1 }]) {
+    const { insert } = sqlSyntax((name) => name, undefined, options);
+    await insert({ query } as unknown as Connection, 't', rows, new Map(), { url: '', drop: async () => undefined });
+  }
+  const into = 'INSERT INTO t (id) VALUES';
+  assert.deepEqual(sent, [`${into} (1), (2), (3)`, `${into} (1), (2)`, ...[3, 1, 2, 3].map((id) => `${into} (${id})`)]);
 });

@@ -276,8 +276,8 @@ else {
     assert.ok(unknown.why);
     const silent = await startProxy(server.port, () => 'hang');
     await expectError(
-      dynamodb.connect(`dynamodb://127.0.0.1:${silent.port}/x`, { connectTimeoutMs: 500, requestTimeoutMs: 500 }),
-      'connection_lost',
+      dynamodb.connect(`dynamodb://127.0.0.1:${silent.port}/x`, { connectTimeoutMs: 500 }),
+      'connection_failed',
     );
     await silent.close();
     const mortal = await ownDynamodb();

@@ -19,6 +19,7 @@ else {
     // A killed process holds the lock for as long as its lease.
     options: { leaseMs: 4000 },
     createDatabase: async () => freshPrefix(server.port),
+    urlAt: (port) => `dynamodb://127.0.0.1:${port}/shop`,
     ...dynamodbSyntax,
     skip: {
       'a watcher is notified of the records that notifyOn selects':

@@ -19,6 +19,8 @@ else {
     addUnsupportedObject: async (connection, table) =>
       void (await connection.query(`ALTER TABLE ${quoteIdentifier(table)} ADD c int CHECK (c > 0)`)),
     createDatabase: () => freshDatabase(found.url),
+    urlAt: (port) => `mariadb://root@127.0.0.1:${port}/shop`,
+    badUrls: { [new URL('/svc_test_missing', found.url).href]: 'database_missing' },
     options: { allowCopy: true },
     skip: {
       'a watcher is notified of the records that notifyOn selects':

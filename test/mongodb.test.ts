@@ -15,6 +15,7 @@ else
     // A killed process holds the lock for as long as its lease.
     options: { leaseMs: 4000 },
     createDatabase: freshMongo,
+    urlAt: (port) => `mongodb://127.0.0.1:${port}/shop`,
     randomSchemas: 20,
     skip: {
       'a watcher is notified of the records that notifyOn selects':

@@ -21,6 +21,8 @@ else {
         `ALTER TABLE ${quoteIdentifier(table)} ADD p varchar(50) NOT NULL DEFAULT '', DROP PRIMARY KEY, ADD PRIMARY KEY (id, p(10))`,
       )),
     createDatabase: () => freshDatabase(found.url),
+    urlAt: (port) => `mysql://root@127.0.0.1:${port}/shop`,
+    badUrls: { [new URL('/svc_test_missing', found.url).href]: 'database_missing' },
     options: { allowCopy: true },
     skip: {
       'a watcher is notified of the records that notifyOn selects':

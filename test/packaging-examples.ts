@@ -353,13 +353,13 @@ const RUNNERS = {
     imports: "import { test } from 'uvu';",
     after: 'test.run();',
     command: ['node', 'suite.test.mjs'],
-    counts: /Total: +7\s+Passed: +6/,
+    counts: /Total: +8\s+Passed: +7/,
   },
   vitest: {
     imports: "import { test } from 'vitest';",
     after: '',
     command: ['npx', 'vitest', 'run', '--root', '.'],
-    counts: /Tests +1 failed \| 6 passed \| 1 skipped \(8\)/,
+    counts: /Tests +1 failed \| 7 passed \| 1 skipped \(9\)/,
   },
 } as const;
 

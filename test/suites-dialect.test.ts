@@ -1,8 +1,10 @@
 import * as assert from 'node:assert/strict';
 import { postgresqlUnderTest, unavailable } from './kit/postgresql.ts';
+import { storeUnderTest } from './kit/store-under-test.ts';
 import { test } from './kit/test.ts';
 import { dialectSuite } from './suites/dialect-suite.ts';
 import type { DialectUnderTest } from './suites/dialect-under-test.ts';
+import { recordStoreSuite } from './suites/record-store-suite.ts';
 import type { TestFunction } from './suites/suite.ts';
 import { moduleOf, type WrongDialect, wrongDialects } from './suites/wrong/dialects.ts';
 
@@ -11,13 +13,20 @@ function casesOn(engine: DialectUnderTest): ReadonlyMap<string, () => Promise<vo
   const cases = new Map<string, () => Promise<void>>();
   const collect: TestFunction = (name, body) => cases.set(name.slice(`${engine.name}: `.length), body);
   dialectSuite(collect, engine);
+  recordStoreSuite(collect, { ...storeUnderTest(engine.dialect, engine.createDatabase), name: engine.name });
   return cases;
 }
 
 const OPERATIONS = 'every operation and its inverse';
 const DESTRUCTIVE = 'destructive statements are those that lose values';
 const SURVIVES = 'what a killed process wrote is there for the next one';
+const ACKNOWLEDGED = 'what was acknowledged while another process wrote survives a kill';
 const CLOCK = 'a deadline does not depend on the clock of the process';
+const ZONE = 'a moment does not depend on the time zone of the process';
+const ALIKE = 'keys that look alike are different records';
+const CATALOG = 'the catalog is read again each time';
+const CLOSED = 'a closed connection can be closed again, and its calls fail';
+const OPENING = 'a database that cannot be opened is an error';
 const OPTIONS = 'the options that svc passes to every dialect are accepted';
 const IDENTITY = 'a database has one identity in every process, without credentials';
 
@@ -73,12 +82,45 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
     'a pending call settles when the connection closes',
     /a call that was pending when close\(\) was called did not end within 5000 ms/,
   ],
+  'reads the catalog once': [CATALOG, /after a change by another connection: createCollection/],
+  'reads the catalog again after the changes of its own process': [CATALOG, /after a change by another process/],
+  'closes once': [CLOSED, /Called end on a pool more than once/],
+  'waits for a connection that was closed': [CLOSED, /now\(\) of a closed connection did not end within 5000 ms/],
+  'acknowledges writes once it is closed': [CLOSED, /insert\(\) of a closed connection did not fail/],
+  'closes what others use when it is closed twice': [CLOSED, /connection_lost/],
+  'throws what its driver throws for a URL': [
+    OPENING,
+    /identify\('no url'\) is not rejected with url_invalid: Invalid URL/,
+  ],
+  'throws what its driver throws when it cannot connect': [
+    OPENING,
+    /is not rejected with connection_failed: .*ECONNREFUSED/,
+  ],
+  'waits for a server that does not answer': [OPENING, /connect\('[^']+'\) did not end within 20000 ms/],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],
+  'stays in a transaction once another process was writing': [
+    ACKNOWLEDGED,
+    /of 100 records that process \w+ wrote are lost/,
+  ],
   'compares deadlines with its own clock': [CLOCK, /an hour ahead/],
   'uses the clock of the process': [CLOCK, /an hour ahead/],
   'returns the clock of the process': [CLOCK, /now\(\) depends on the clock of the process/],
+  'stores the dates of records in the time zone of the process': [
+    ZONE,
+    /the date of a record, read in Asia\/Kathmandu/,
+  ],
+  'compares deadlines in the time zone of the process': [ZONE, /deadlines in half an hour/],
+  'returns the time of the engine in the time zone of the process': [ZONE, /now\(\) in Asia\/Kathmandu is/],
+  'updates rows in the time zone of the process': [ZONE, /a value of a row, written in Asia\/Kathmandu is/],
+  'finds rows in the time zone of the process': [ZONE, /did not find a row by its moments/],
+  'defines defaults in the time zone of the process': [ZONE, /the default of a field, added in Asia\/Kathmandu is/],
+  'compares keys without regard to case': [ALIKE, /"A", next to \["a"\]/],
+  'compares keys without spaces at the end': [ALIKE, /"a ", next to \["a","A"\]/],
+  'compares keys in one Unicode normalization': [ALIKE, /"e\u0301", next to/],
+  'compares values of an index without regard to case': [ALIKE, /a page of "a", inserted/],
+  'pads strings': [VALUES, /the string .*, once inserted, is read as/],
   'rejects an option of svc': [OPTIONS, /connectTimeoutMs/],
   'accepts any option': [OPTIONS, /an unknown option/],
   'has a lock in the process': [

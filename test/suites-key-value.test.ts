@@ -56,6 +56,8 @@ const DRIVER_FAULTS: Readonly<Record<WrongDriver, readonly [name: string, messag
   'stores integers as floats': [VALUES, /count, added to rows that exist/],
   'stores decimals as floats': [VALUES, /after .*"renameField".*"decimal"/],
   'cuts times to seconds': [VALUES, /after .*"renameField".*"time"/],
+  'normalizes texts': [VALUES, /after .*"renameField".*"string"/],
+  'trims strings': [VALUES, /after .*"renameField".*"string"/],
   'trims texts': [VALUES, /after .*"renameField".*"text"/],
   'reads an empty value as a missing one': [VALUES, /after .*"renameField".*"string"/],
   'reads a missing value as an empty one': [VALUES, /A value of "enum" does not fit/],

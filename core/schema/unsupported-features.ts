@@ -29,6 +29,7 @@ export const FEATURES = {
   changeKeyField: 'change the definition of a field of the primary key',
   changeIndexedField: 'change the type of an indexed field',
   changeType: 'change the type of a field',
+  shortenField: 'shorten a field',
   nativeType: 'give a field a type in its own language',
   nativeIndex: 'have an index in its own language',
   nativeConstraint: 'have a constraint with options in its own language',
@@ -37,6 +38,7 @@ export const FEATURES = {
   renameField: 'rename a field',
   renameKeyField: 'rename a field of the primary key',
   renameIndexedField: 'rename an indexed field',
+  renameUniqueField: 'rename a unique field',
   renameChanged: 'change the definition of a field while it is renamed',
   index: 'have an index',
   compositeIndex: 'have an index on several fields',
@@ -172,6 +174,7 @@ function* changeFeatures(operation: Exclude<Operation, CreateCollection>, before
       if (collection && isKeyField(collection, operation.from)) yield 'renameKeyField';
       else if (operation.strategy !== 'copy') yield 'renameField';
       if (collection && isIndexed(collection, operation.from)) yield 'renameIndexedField';
+      if (collection?.fields.get(operation.from)?.unique) yield 'renameUniqueField';
       if (!operation.changes) break;
       yield 'renameChanged';
       yield* fieldFeatures(operation.changes as FieldDefinition);
@@ -277,12 +280,16 @@ function* modifyFeatures(
   yield* fieldFeatures(changes as FieldDefinition);
   const retyped = from.type !== to.type || from.items !== to.items;
   if (retyped) yield 'changeType';
+  else if (lengthOf(to) < lengthOf(from)) yield 'shortenField';
   if (from.primaryKey !== to.primaryKey) yield 'changeKey';
   else if (isKeyField(collection, name)) yield 'changeKeyField';
   if (retyped && isIndexed(collection, name)) yield 'changeIndexedField';
   if (isUnlimited(to) && (to.primaryKey || to.unique || isIndexed(collection, name) || isKeyField(collection, name)))
     yield 'longKey';
 }
+
+/** The greatest length of its values; infinite where none is set. */
+const lengthOf = ({ type, length = type === 'string' ? 255 : Number.POSITIVE_INFINITY }: Field): number => length;
 
 const isRequired = ({ required, nullable, primaryKey }: FieldDefinition): boolean =>
   required === true || nullable === false || primaryKey === true;

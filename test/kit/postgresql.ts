@@ -66,6 +66,7 @@ export const postgresqlUnderTest: DialectUnderTest = {
   dialect: postgresql,
   module: new URL('../../plugins/dialects/postgresql/dialect.ts', import.meta.url),
   createDatabase: freshDatabase,
+  urlAt: (port) => `postgresql://postgres@127.0.0.1:${port}/shop`,
   async addUnsupportedObject(connection, table) {
     await connection.query('CREATE COLLATION odd FROM "C"');
     await connection.query(`ALTER TABLE ${quoteIdentifier(table)} ADD COLUMN label text COLLATE odd`);

@@ -18,8 +18,8 @@ export type EngineOnDatabase = Omit<DialectUnderTest, keyof DatabaseFunctions> &
 export interface CaseDatabase extends TestDatabase {
   readonly engine: EngineOnDatabase;
   connect(options?: ConnectOptions): Promise<Connection>;
-  /** Starts another process with the dialect. */
-  start(): DialectProcess;
+  /** Starts another process with the dialect. `environment` is added to that of this process. */
+  start(environment?: NodeJS.ProcessEnv): DialectProcess;
 }
 
 export type DeclareDialectCase = (
@@ -60,8 +60,8 @@ export async function withDatabase<T>(
         opened.push(connection);
         return calls.track(connection);
       },
-      start() {
-        const child = startDialectProcess(engine);
+      start(environment) {
+        const child = startDialectProcess(engine, environment);
         started.push(child);
         return child;
       },

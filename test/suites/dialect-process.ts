@@ -1,12 +1,15 @@
-import type { ConnectOptions, Dialect } from '../../core/dialect.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
+import type { Json } from '../../core/json.ts';
 import { Kernel } from '../../core/kernel.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { MigrationEngine } from '../../core/migration/migration-engine.ts';
 import { applyPlugin } from '../../core/plugin.ts';
-import { anyDefinition } from '../../core/records.ts';
+import { anyDefinition, recordWrite } from '../../core/records.ts';
+import type { Collection, SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
-import { connectWhenFree, migrationTarget } from './connect-when-free.ts';
-import { thing, things } from './record-store-suite.ts';
+import { connectUnlessInUse, connectWhenFree, migrationTarget } from './connect-when-free.ts';
+import { type Thing, thing, things } from './record-store-suite.ts';
 import { runOperations } from './run-operations.ts';
 import { describeTestError } from './suite.ts';
 
@@ -21,8 +24,26 @@ export interface KillPoint {
   readonly moment: 'before' | 'during';
 }
 
+/** What two processes exchange. */
+export interface Moments {
+  readonly collection: Collection;
+  /** Values of a row. */
+  readonly values: readonly { readonly field: string; readonly value: Json }[];
+  /** Set in the rows that have these values. */
+  readonly mark: { readonly field: string; readonly value: Json };
+  readonly added: readonly Operation[];
+  /** The key of a record to read. */
+  readonly read: string;
+  readonly write: Thing;
+}
+
 /** Another holder of the lock is found by a record that only one process can insert. */
 const HOLDER = 'the holder of the lock';
+
+/** How long a process retries writes that another one prevents. */
+const BUSY_MS = 60_000;
+/** The first of so many records is written as a migration writes its own. */
+const UNDER_LOCK = 20;
 
 const jobs = {
   identify: async (dialect: Dialect, url: string) => dialect.identify(url),
@@ -36,6 +57,30 @@ const jobs = {
       await connection.records(things).insert(thing(key, 1));
       return epoch;
     });
+  },
+
+  /**
+   * Writes records until a number of them are acknowledged, some under the lock. After a failure it writes another one. Returns
+   * the keys of those that were acknowledged, and leaves the connection open.
+   */
+  async acknowledge(dialect: Dialect, url: string, options: ConnectOptions, name: string, count: number) {
+    const connection = await connectWhenFree(dialect, url, options);
+    await connection.withLock(() => connection.ensureTables([anyDefinition(things)]));
+    const store = connection.records(things);
+    const keys: string[] = [];
+    const deadline = Date.now() + BUSY_MS;
+    for (let attempt = 0; keys.length < count; attempt += 1) {
+      const record = thing(`${name} ${attempt}`, attempt, name);
+      try {
+        if (keys.length % UNDER_LOCK === 0) await writeUnderLock(connection, record);
+        else if ((await store.insert(record)) === 'exists') throw new Error(`"${record.id}" was written before`);
+        keys.push(record.id);
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+        await wait(1);
+      }
+    }
+    return keys;
   },
 
   /** Takes the lock and never releases it. Returns the epoch. */
@@ -94,6 +139,40 @@ const jobs = {
     return { outcomes, now };
   },
 
+  /** Runs operations. Returns false if another process has opened a database that only one can open. */
+  async change(
+    dialect: Dialect,
+    url: string,
+    options: ConnectOptions,
+    operations: readonly Operation[],
+    from: SchemaModel,
+  ) {
+    const connection = await connectUnlessInUse(dialect, url, options);
+    if (!connection) return false;
+    await runOperations(dialect, connection, operations, from);
+    await connection.close();
+    return true;
+  },
+
+  /** Reads moments of records and rows that another process wrote, and writes the same. */
+  async exchangeMoments(dialect: Dialect, url: string, options: ConnectOptions, moments: Moments) {
+    const { collection, values, mark, added, read, write } = moments;
+    const connection = await connectWhenFree(dialect, url, options);
+    const store = connection.records(things);
+    const expires = (await store.get(read))?.record.expires;
+    await store.insert(write);
+    const job = { table: collection.name, collection };
+    const where = values.map(({ field, value }) => ({ field, operator: 'eq', value }) as const);
+    await connection.update({ ...job, key: `find in ${job.table}`, where, set: [mark] });
+    const second = [{ field: 'id', operator: 'eq', value: 2 }] as const;
+    await connection.update({ ...job, key: `set in ${job.table}`, where: second, set: values });
+    const model = new Map([[collection.name, collection]]);
+    await connection.withLock((epoch) => runOperations(dialect, connection, added, model, epoch));
+    const now = await connection.now();
+    await connection.close();
+    return { expires, now };
+  },
+
   /** Applies migrations, or rolls back the last. Returns the number of calls to the connection. */
   async migrate(
     dialect: Dialect,
@@ -130,6 +209,13 @@ export interface Job {
 export type Answer = { readonly value: unknown } | { readonly error: string };
 
 const killSelf = (): void => void process.kill(process.pid, 'SIGKILL');
+
+const writeUnderLock = (connection: Connection, record: Thing): Promise<void> =>
+  connection.withLock(async (epoch) => {
+    const segment = { transactional: true, statements: [], writes: [recordWrite(things, record)] };
+    const { failure } = await connection.run([segment], epoch);
+    if (failure) throw failure.error;
+  });
 
 /** Moves the clock of this process, as on a machine whose clock is wrong. */
 function setClock(aheadMs: number): void {

@@ -13,6 +13,7 @@ import { crashCases } from './crash-cases.ts';
 import { assertDestructiveIsTrue } from './data-loss.ts';
 import { type CaseDatabase, dialectCase } from './dialect-case.ts';
 import type { DialectUnderTest, Row, SqlSyntax } from './dialect-under-test.ts';
+import { openingCase } from './opening-case.ts';
 import { processCases } from './process-cases.ts';
 import { applyMoves, CHOICES, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
@@ -21,6 +22,7 @@ import { assertDefaultsApply, assertRowsFollow } from './row-rules.ts';
 import { runOperations } from './run-operations.ts';
 import { type DeclareCase, describeTestError, reportSkipped, suite, type TestFunction, withTimeout } from './suite.ts';
 import { expectThrown, ID, isLegal, supportedOperations } from './supported-operations.ts';
+import { timeZoneCase } from './time-zone-case.ts';
 import { valueCases } from './value-cases.ts';
 import { waitUntil } from './wait-until.ts';
 
@@ -157,9 +159,11 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
     },
   );
 
+  openingCase(onDatabase, engine);
   rowCases(onDatabase, engine, supported);
   valueCases(onDatabase, engine, supported);
   processCases(onDatabase, engine);
+  timeZoneCase(onDatabase, engine, supported);
   crashCases(declare, engine);
 
   on(
@@ -654,6 +658,36 @@ function cases(declare: DeclareCase, engine: DialectUnderTest): void {
         await connection.close();
         await withTimeout(SETTLE_MS, 'a call that was pending when close() was called', () => pending);
       }
+    },
+  );
+
+  on(
+    'a closed connection can be closed again, and its calls fail',
+    '`close` may be called again, also at once, and each call resolves. Every later call of the connection fails with an error, within five seconds, and has no effect. Other connections are not affected.',
+    async ({ connection: other, connectAgain }) => {
+      const connection = await connectAgain();
+      await connection.withLock(() => connection.ensureTables([anyDefinition(things)]));
+      const store = connection.records(things);
+      const close = () => Promise.all([connection.close(), connection.close()]);
+      for (const what of ['close(), called twice at once,', 'close(), called again,'])
+        await withTimeout(SETTLE_MS, what, close);
+      // An engine without a clock has that of the process, which still runs.
+      await withTimeout(SETTLE_MS, 'now() of a closed connection', () => connection.now().catch(() => undefined));
+      const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+        introspect: () => connection.introspect(),
+        get: () => store.get('late'),
+        insert: () => store.insert(thing('late', 1)),
+        isLocked: () => connection.isLocked(),
+        withLock: () => connection.withLock(async () => undefined),
+        run: () => runOperations(dialect, connection, [create('late', [ID])]),
+      };
+      for (const [name, call] of Object.entries(calls)) {
+        const what = `${name}() of a closed connection`;
+        await withTimeout(SETTLE_MS, what, () => assert.rejects(call, Error, `${what} did not fail`));
+      }
+      assert.deepEqual([...(await other.introspect()).keys()], []);
+      assert.equal(await other.records(things).get('late'), undefined);
+      assert.equal(await other.withLock(() => other.records(things).insert(thing('late', 1))), 'inserted');
     },
   );
 

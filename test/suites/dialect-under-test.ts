@@ -1,4 +1,5 @@
 import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
+import type { ErrorCode } from '../../core/errors.ts';
 import type { Json } from '../../core/json.ts';
 import type { Field } from '../../core/schema/model.ts';
 import type { Raw } from '../../core/schema/operation.ts';
@@ -51,6 +52,16 @@ export interface DialectUnderTest extends UnderTest {
    * "what a model cannot express is listed", with the reason.
    */
   addUnsupportedObject?(connection: Connection, collection: string, database: TestDatabase): Promise<void>;
+  /**
+   * The URL of a database of a server at a port of 127.0.0.1, for an engine with a server. The suite has ports on which nothing
+   * listens, or nothing answers: `connect` must fail with `connection_failed`.
+   */
+  urlAt?(port: number): string;
+  /**
+   * More URLs that `connect` must reject, each with the code of the error, such as `authentication_failed` for a wrong password
+   * or `database_missing`.
+   */
+  readonly badUrls?: Readonly<Record<string, ErrorCode>>;
   /**
    * The rows of the case "a change reaches every row", more than the dialect reads or writes at a time; default 1,001. Fewer for
    * an engine whose batches are smaller.

@@ -1,15 +1,19 @@
 import * as assert from 'node:assert/strict';
 import { isSvcError } from '../../core/errors.ts';
+import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { connectUnlessInUse } from './connect-when-free.ts';
 import type { DeclareDialectCase } from './dialect-case.ts';
 import type { DialectUnderTest } from './dialect-under-test.ts';
 import { things } from './record-store-suite.ts';
+import { runOperations } from './run-operations.ts';
 import { ID } from './supported-operations.ts';
 
 const TABLE = 'kept';
 const KEY = 'written by another process';
 const ROUNDS = 5;
+/** Records that each of two processes writes. */
+const WRITES = 100;
 const HOUR_MS = 3_600_000;
 
 /** Cases with several processes, some of which are killed. */
@@ -35,6 +39,31 @@ export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): 
       );
       assert.equal((await connection.records(things).get(KEY))?.record.size, 1);
       assert.equal(await connection.withLock(async (next) => next), epoch + 1);
+    },
+  );
+
+  on(
+    'what was acknowledged while another process wrote survives a kill',
+    'A write of a record that has been acknowledged, under the lock or not, survives the death of its process, also if writes before it failed because another process was writing.',
+    async ({ url, connect, start }) => {
+      const names = ['one', 'two'];
+      const writers = names.map(() => start());
+      // Both have loaded the dialect before the first one writes.
+      await Promise.all(writers.map((writer) => writer.run('identify', url)));
+      const acknowledged = await Promise.all(
+        writers.map(async (writer, at) => {
+          const keys = await writer.run('acknowledge', url, options, names[at]!, WRITES);
+          await writer.kill();
+          return keys;
+        }),
+      );
+      const store = (await connect()).records(things);
+      for (const [at, keys] of acknowledged.entries()) {
+        const found = await Promise.all(keys.map((key) => store.get(key)));
+        const lost = keys.filter((_, index) => found[index] === undefined);
+        const message = `${lost.length} of ${WRITES} records that process ${names[at]} wrote are lost: ${lost.slice(0, 5)}`;
+        assert.equal(lost.length, 0, message);
+      }
     },
   );
 
@@ -93,6 +122,46 @@ export function processCases(on: DeclareDialectCase, engine: DialectUnderTest): 
         assert.deepEqual(found.outcomes, ['replaced', 'late'], clock);
         assert.ok(Math.abs(found.now - now) < halfAnHour, `now() depends on the clock of the process: ${clock}`);
       }
+    },
+  );
+
+  on(
+    'the catalog is read again each time',
+    '`introspect` returns what the database has at that moment, also after a change by another connection or process.',
+    async ({ url, connect, start }) => {
+      const [connection, other] = [await connect(), await connect()];
+      const create = (name: string): Operation => ({ type: 'createCollection', name, fields: [ID] });
+      const add = (name: string): Operation => ({
+        type: 'addField',
+        collection: TABLE,
+        field: { name, type: 'integer' },
+      });
+      const assertSeen = async (tables: readonly string[], fields: readonly string[], changedBy: string) => {
+        const read = async () => [
+          [...(await connection.introspect()).keys()].sort(),
+          [...((await connection.introspect([TABLE])).get(TABLE)?.fields.keys() ?? [])],
+          [...((await connection.introspectWhole?.())?.model.keys() ?? tables)].sort(),
+        ];
+        assert.deepEqual(
+          await read(),
+          [tables, fields, tables],
+          `the tables, and the fields of "${TABLE}", ${changedBy}`,
+        );
+      };
+      await assertSeen([], [], 'of a new database');
+      let model: SchemaModel = new Map();
+      for (const [operation, tables, fields] of [
+        [create(TABLE), [TABLE], ['id']],
+        [add('a'), [TABLE], ['id', 'a']],
+        [create('other'), [TABLE, 'other'], ['id', 'a']],
+        [{ type: 'dropCollection', collection: 'other' }, [TABLE], ['id', 'a']],
+      ] as const) {
+        model = await runOperations(dialect, other, [operation], model);
+        await assertSeen(tables, fields, `after a change by another connection: ${operation.type}`);
+      }
+      const operations = [add('b'), create('other')];
+      if (!(await start().run('change', url, options, operations, model))) return;
+      await assertSeen([TABLE, 'other'], ['id', 'a', 'b'], 'after a change by another process');
     },
   );
 

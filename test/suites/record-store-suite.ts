@@ -5,6 +5,9 @@ import { anyDefinition, CLOCK, type PageQuery, type RecordDefinition, type Recor
 import { suite, type TestFunction } from './suite.ts';
 import type { StoreUnderTest } from './test-database.ts';
 
+/** Texts that an engine may take for the same: by case, by a space at the end, and by Unicode normalization. */
+const ALIKE = ['a', 'A', 'a ', 'á', '\u00e9', 'e\u0301'] as const;
+
 /**
  * Tests that a record store fulfills its contract, on which history, leases, approvals and executions are built. The
  * store of a dialect is created as `{ connect: () => dialect.connect(url, {}), drop }`.
@@ -79,6 +82,49 @@ export function recordStoreSuite(test: TestFunction, store: StoreUnderTest): voi
         assert.equal(await records.replace('plain', 1, { ...thing('plain', 2), expires: CLOCK }), 'replaced');
         const stored = (await records.get('plain'))?.record.expires;
         assert.ok(stored instanceof Date && stored >= startTime && stored <= (await backend.now()), `${stored}`);
+      },
+    );
+
+    declareCase(
+      'keys that look alike are different records',
+      'Keys, and the values of an index, are equal only if they have the same characters: not in another case, with a space at the end or in another Unicode normalization.',
+      async (connect) => {
+        const backend = await connect();
+        await backend.ensureTables([anyDefinition(things)]);
+        const records = backend.records(things);
+        for (const [size, key] of ALIKE.entries()) {
+          const outcome = await records.insert(thing(key, size, key));
+          assert.equal(outcome, 'inserted', `${JSON.stringify(key)}, next to ${JSON.stringify(ALIKE.slice(0, size))}`);
+        }
+        const assertFound = async (sizes: readonly (number | undefined)[], when: string) => {
+          for (const [at, key] of ALIKE.entries()) {
+            const what = `${JSON.stringify(key)}, ${when}`;
+            const found = (await records.get(key))?.record;
+            assert.deepEqual(
+              [found?.id, found?.size],
+              sizes[at] === undefined ? [undefined, undefined] : [key, sizes[at]],
+              what,
+            );
+            const { records: page } = await records.page('bySize', { equals: { kind: key }, limit: 10 });
+            assert.deepEqual(
+              page.map(({ record }) => record.id),
+              sizes[at] === undefined ? [] : [key],
+              `a page of ${what}`,
+            );
+          }
+        };
+        const sizes: (number | undefined)[] = ALIKE.map((_, at) => at);
+        await assertFound(sizes, 'inserted');
+        for (const [at, key] of ALIKE.entries()) {
+          if (at % 2 === 0) {
+            assert.equal(await records.remove(key, 1), 'removed', JSON.stringify(key));
+            sizes[at] = undefined;
+          } else {
+            assert.equal(await records.replace(key, 1, thing(key, 100 + at, key)), 'replaced', JSON.stringify(key));
+            sizes[at] = 100 + at;
+          }
+          await assertFound(sizes, `after ${JSON.stringify(key)} was ${at % 2 === 0 ? 'removed' : 'replaced'}`);
+        }
       },
     );
 

@@ -4,11 +4,12 @@ import type { DialectUnderTest } from './dialect-under-test.ts';
 
 /**
  * The SQL that the dialect suite needs, for an engine that supports standard SQL. `bytes` is a literal of bytes in hexadecimal,
- * by default `x'…'`.
+ * by default `x'…'`. `rowsPerInsert` is 1 for an engine whose VALUES has one row, such as Firebird; by default there is no limit.
  */
 export function sqlSyntax(
   quote: (name: string) => string,
   bytes: (hex: string) => string = (hex) => `x'${hex}'`,
+  { rowsPerInsert = Number.POSITIVE_INFINITY }: { readonly rowsPerInsert?: number } = {},
 ): Required<Pick<DialectUnderTest, 'insert' | 'read' | 'clear' | 'raw' | 'syntax'>> {
   const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
   const literal = (value: Json | undefined, field: Field | undefined) => {
@@ -31,8 +32,13 @@ export function sqlSyntax(
         const values = Object.entries(row).map(([name, value]) => literal(value, fields.get(name)));
         byColumns.set(columns, [...(byColumns.get(columns) ?? []), `(${values.join(', ')})`]);
       }
-      for (const [columns, values] of byColumns)
-        await connection.query(`INSERT INTO ${quote(collection)} (${columns}) VALUES ${values.join(', ')}`);
+      for (const [columns, values] of byColumns) {
+        const size = Math.min(rowsPerInsert, values.length);
+        for (let at = 0; at < values.length; at += size) {
+          const some = values.slice(at, at + size).join(', ');
+          await connection.query(`INSERT INTO ${quote(collection)} (${columns}) VALUES ${some}`);
+        }
+      }
     },
     read: (connection, collection) => connection.query(`SELECT * FROM ${quote(collection)}`),
     clear: async (connection, collection) => void (await connection.query(`DELETE FROM ${quote(collection)}`)),

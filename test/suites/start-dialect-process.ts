@@ -24,8 +24,12 @@ const script = import.meta.url.endsWith('.ts')
   ? new URL('./dialect-process.ts', import.meta.url)
   : new URL('./dialect-process.js', import.meta.url);
 
-export function startDialectProcess({ module, dialect }: DialectUnderTest): DialectProcess {
-  const child = forkScript(script, [moduleUrl(module), dialect.name], 'ignore');
+/** `environment` is added to that of this process. */
+export function startDialectProcess(
+  { module, dialect }: DialectUnderTest,
+  environment: NodeJS.ProcessEnv = {},
+): DialectProcess {
+  const child = forkScript(script, [moduleUrl(module), dialect.name], 'ignore', environment);
   let errors = '';
   child.stderr?.setEncoding('utf8').on('data', (text) => {
     errors += text;
@@ -54,9 +58,15 @@ export function startDialectProcess({ module, dialect }: DialectUnderTest): Dial
 }
 
 /** Starts a script of the suites with the loader of this process. */
-export function forkScript(file: URL, args: readonly string[], stdout: 'ignore' | 'pipe'): ChildProcess {
+export function forkScript(
+  file: URL,
+  args: readonly string[],
+  stdout: 'ignore' | 'pipe',
+  environment: NodeJS.ProcessEnv = {},
+): ChildProcess {
   return fork(file, args, {
     execArgv: nodeOptions(file),
+    env: { ...process.env, ...environment },
     serialization: 'advanced',
     stdio: ['ignore', stdout, 'pipe', 'ipc'],
   });

@@ -23,7 +23,8 @@ const VALUES: readonly (readonly [field: NamedFieldDefinition, one: Json, other:
   [{ name: 'float', type: 'float' }, -0.5, 0],
   [{ name: 'double', type: 'double' }, 1.5e100, 0.1],
   [{ name: 'decimal', type: 'decimal', precision: 20, scale: 4 }, '1234567890123456.7891', '-0.5'],
-  [{ name: 'string', type: 'string', length: 40 }, `it's "É" 😀 \uFFFD`, ''],
+  // With a letter in each Unicode normalization, and a space at the end.
+  [{ name: 'string', type: 'string', length: 40 }, `it's "\u00c9" E\u0301 😀 \uFFFD `, ''],
   [{ name: 'text', type: 'text' }, ' \tfirst\nsecond ', ''],
   [{ name: 'boolean', type: 'boolean' }, false, true],
   [{ name: 'date', type: 'date' }, '2026-01-31', '1999-12-31'],

@@ -28,8 +28,8 @@ export const dynamodb: Dialect<DynamoStep> = {
     const sdkClient = createSdkClient(sdk, address, settings);
     const client = new DynamoClient(sdk, sdkClient, address.prefix, settings.retryTimeoutMs);
     try {
-      // Fails early on a wrong endpoint or missing credentials, and sets the server's clock.
-      await client.sendOnce('ListTables', { Limit: 1 });
+      // Fails early on a wrong endpoint or missing credentials.
+      await client.assertReachable(settings.connectTimeoutMs);
     } catch (error) {
       client.close();
       const svcError = toSvcError(error);

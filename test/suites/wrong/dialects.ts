@@ -7,23 +7,14 @@ import type { RecordDefinition } from '../../../core/records.ts';
 import { apply } from '../../../core/schema/apply.ts';
 import type { SchemaModel } from '../../../core/schema/model.ts';
 import type { NamedFieldDefinition, Operation } from '../../../core/schema/operation.ts';
-import { postgresql } from '../../../plugins/dialects/postgresql/dialect.ts';
 import { SerialQueue } from '../../../plugins/shared/serial-queue.ts';
+import { connectionFaults } from './dialect-connection-faults.ts';
+import { right, withConnection } from './right-dialect.ts';
 
 /**
  * Dialects that break one promise of the contract each, made from a right one. The default export is the plugin of one
  * of them: `dialects.ts?wrong=<name>`.
  */
-
-const right: Dialect = { ...postgresql } as Dialect;
-
-const withConnection = (change: (connection: Connection) => Partial<Connection>): Dialect => ({
-  ...right,
-  async connect(url, options) {
-    const connection = await right.connect(url, options);
-    return { ...connection, ...change(connection) };
-  },
-});
 
 const withStatements = (change: (statement: Statement) => Partial<Statement>): Dialect => ({
   ...right,
@@ -111,6 +102,7 @@ let lastEpoch = 0;
 const memory = new Map<string, Promise<Connection>>();
 
 export const wrongDialects = {
+  ...connectionFaults,
   'loses a default on rename': claiming((operation, before) => {
     if (operation.type !== 'renameField') return [operation];
     const { collection, from, to } = operation;
@@ -273,6 +265,12 @@ export const wrongDialects = {
     now: async () => new Date(),
   })),
   'returns the clock of the process': withConnection(() => ({ now: async () => new Date() })),
+
+  'pads strings': claiming(
+    withFields((field) =>
+      field.type === 'string' && field.name === 'string' ? { ...field, native: `char(${field.length})` } : field,
+    ),
+  ),
 
   'rejects an option of svc': {
     ...right,

@@ -2,8 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { SvcError } from '../../../../core/errors.ts';
 import { type Driver, loadDriver } from '../../../shared/driver.ts';
+import { mappedError } from '../../shared/errors.ts';
 import { physicalName } from '../compile/names.ts';
-import { isCorrectedClockSkew, isOutcomeUnknown, isThrottled, isTransient, isUnreachable } from './errors.ts';
+import {
+  isCorrectedClockSkew,
+  isOutcomeUnknown,
+  isThrottled,
+  isTransient,
+  isUnreachable,
+  UNREACHABLE,
+} from './errors.ts';
 import { ServerClock } from './server-clock.ts';
 import type { Settings } from './settings.ts';
 import type { Address } from './url.ts';
@@ -46,6 +54,7 @@ export class DynamoClient {
   readonly retryTimeoutMs: number;
   readonly #sdk: DynamoSdk;
   readonly #client: Sdk.DynamoDBClient;
+  #isClosed = false;
 
   constructor(sdk: DynamoSdk, client: Sdk.DynamoDBClient, prefix: string, retryTimeoutMs: number) {
     this.#sdk = sdk;
@@ -76,6 +85,17 @@ export class DynamoClient {
     return (await this.#dispatch(action, input)) as Output<A>;
   }
 
+  /** Sends a first request, which also sets the server's clock. Throws `connection_failed` without a response in time. */
+  async assertReachable(timeoutMs: number): Promise<void> {
+    const abortSignal = AbortSignal.timeout(timeoutMs);
+    try {
+      await this.#dispatch('ListTables', { Limit: 1 }, abortSignal);
+    } catch (error) {
+      if (!abortSignal.aborted) throw error;
+      throw mappedError(UNREACHABLE, { why: `It did not respond within ${timeoutMs} ms.`, cause: error });
+    }
+  }
+
   /** Sends a user's request once. Throws `migration_invalid` for an action the SDK does not have. */
   async sendRaw(action: string, input: object): Promise<Readonly<Record<string, unknown>>> {
     if (`${action}Command` in this.#sdk) return (await this.#dispatch(action, input)) as Record<string, unknown>;
@@ -85,14 +105,16 @@ export class DynamoClient {
     });
   }
 
-  async #dispatch(action: string, input: object): Promise<unknown> {
+  async #dispatch(action: string, input: object, abortSignal?: AbortSignal): Promise<unknown> {
+    // The SDK's client would open new sockets, which nobody closes.
+    if (this.#isClosed) throw new SvcError('connection_lost', 'The connection is closed.');
     // The SDK names the class of each action `<Action>Command`, which its types do not relate.
     const Command = this.#sdk[`${action}Command` as keyof DynamoSdk] as unknown as new (input: object) => never;
     try {
-      return await this.#client.send(new Command(input));
+      return await this.#client.send(new Command(input), { ...(abortSignal && { abortSignal }) });
     } catch (error) {
       if (!isCorrectedClockSkew(error)) throw error;
-      return await this.#client.send(new Command(input));
+      return await this.#client.send(new Command(input), { ...(abortSignal && { abortSignal }) });
     }
   }
 
@@ -129,6 +151,7 @@ export class DynamoClient {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#client.destroy();
   }
 }

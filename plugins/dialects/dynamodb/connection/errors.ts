@@ -141,14 +141,14 @@ const ERROR_MAPPINGS: Readonly<Record<string, ErrorMapping>> = {
   },
 };
 
+export const UNREACHABLE: ErrorMapping = {
+  code: 'connection_failed',
+  message: 'DynamoDB cannot be reached.',
+  next: ['Check the region or the host and port of the URL, and that the server is running.'],
+};
+
 function errorMappingOf(error: EngineError): ErrorMapping | undefined {
-  if (isUnreachable(error)) {
-    return {
-      code: 'connection_failed',
-      message: 'DynamoDB cannot be reached.',
-      next: ['Check the region or the host and port of the URL, and that the server is running.'],
-    };
-  }
+  if (isUnreachable(error)) return UNREACHABLE;
   if (CREDENTIAL_ERRORS.has(error.name)) {
     return {
       code: 'authentication_failed',

@@ -19,7 +19,7 @@ import {
 } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 import type { Feature, UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
-import { convertingErrors, lockLostError, TABLE_EXISTS_REMEDIES } from '../errors.ts';
+import { convertingErrors, invalidUrlError, lockLostError, TABLE_EXISTS_REMEDIES } from '../errors.ts';
 import { isLeased, withLeaseLock } from '../lease.ts';
 import { runSegments } from '../run-segments.ts';
 import { changedValues, compileKeyValue, type KeyValueStep, type RowChange, rowsExistError } from './compile.ts';
@@ -107,7 +107,15 @@ export interface KeyValueDialect extends Pick<Dialect, 'name' | 'identify'> {
  * const dialect = keyValueDialect({ name: 'redis', unsupported: UNSUPPORTED_BY_KEY_VALUE, identify, open });
  */
 export function keyValueDialect(own: KeyValueDialect): Dialect<KeyValueStep> {
-  const { name, unsupported, identify, open } = own;
+  const { name, unsupported, open } = own;
+  const identify: Dialect['identify'] = (url) => {
+    try {
+      return own.identify(url);
+    } catch (error) {
+      if (!(error instanceof TypeError) || !('code' in error) || error.code !== 'ERR_INVALID_URL') throw error;
+      throw invalidUrlError(`a ${name} database`, url, 'It is not a URL.', [`Write ${name}:// and an address.`]);
+    }
+  };
   const names: NameRules = {
     ...NAMES,
     problem: (checked, kind) => NAMES.problem?.(checked, kind) ?? own.nameProblem?.(checked, kind),
@@ -120,7 +128,10 @@ export function keyValueDialect(own: KeyValueDialect): Dialect<KeyValueStep> {
     compile: (operation, before) => compileKeyValue(rules, operation, before),
     normalize: (model) => model,
     identify,
-    connect: async (url, options) => keyValueConnection(await open(url, options), options),
+    async connect(url, options) {
+      identify(url);
+      return keyValueConnection(await open(url, options), options);
+    },
   };
 }
 

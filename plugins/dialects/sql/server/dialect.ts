@@ -57,7 +57,10 @@ export interface SqlServerDialect<O extends Options = NoOptions> {
   readonly syntax: SqlServerSyntax;
   /** Statements of the engine that differ from those of standard SQL. `standard` has all of them. */
   grammar?(standard: Grammar<SqlServerStep>): Partial<Grammar<SqlServerStep>>;
-  /** What differs for the values of records and updates: how the driver returns them (`read`), or `concat`. */
+  /**
+   * What differs for svc's own tables and for updates: the types of their columns (`columnType`), how the driver returns values
+   * (`read`), or `concat`.
+   */
   readonly records?: Partial<RecordGrammar & UpdateSyntax>;
   readonly errors: EngineErrors;
   /** Options of the database besides those of svc. */
