@@ -1,14 +1,17 @@
-import type { ApprovalRequest } from '../approval/request.ts';
 import { isPlainObject } from '../json.ts';
 import { isPlanRequest, type PlanDescription, type ShownMigration } from './plan-approver.ts';
 
 /** What people read of a plan before they decide. */
 export type RequestedPlan = Pick<PlanDescription, 'losses' | 'warnings' | 'migrations'>;
 
+interface Request {
+  readonly agentTag: string;
+  readonly tool: string;
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
 /** The plan that a request asks about; undefined for any other request, and for parameters that do not look like a plan's. */
-export function requestedPlan(
-  request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 'parameters'>,
-): RequestedPlan | undefined {
+export function requestedPlan(request: Request): RequestedPlan | undefined {
   const { losses, warnings, migrations }: Readonly<Record<string, unknown>> = request.parameters;
   if (!isPlanRequest(request) || !isTexts(losses) || !isTexts(warnings)) return undefined;
   return Array.isArray(migrations) && migrations.every(isMigration) ? { losses, warnings, migrations } : undefined;

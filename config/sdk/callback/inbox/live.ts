@@ -156,7 +156,7 @@ const SCRIPT = `(() => {
     if (!events && !timer && !document.hidden) connect();
     watchRun();
   };
-  const changed = () => later(${LIST_AGE_MS + 50} + Math.random() * (live.dataset.request ? 250 : 500));
+  const changed = () => later(live.dataset.request ? Math.random() * 200 : ${LIST_AGE_MS + 50} + Math.random() * 500);
   const connect = () => {
     const source = new EventSource(live.dataset.events);
     let errors = 0;
