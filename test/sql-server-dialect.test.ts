@@ -195,6 +195,14 @@ testConnected(
   },
 );
 
+testConnected('a closed connection takes no lock', async (connection) => {
+  await connection.close();
+  await assert.rejects(
+    connection.withLock(async () => undefined),
+    { code: 'connection_lost' },
+  );
+});
+
 testConnected('what an earlier statement of the run changes is left to the run', async (connection) => {
   await run(connection, [TEAMS, USERS]);
   await connection.query(`INSERT INTO "users" ("age") VALUES ('7'), ('7')`);

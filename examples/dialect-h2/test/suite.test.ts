@@ -37,6 +37,7 @@ dialectSuite(test, {
   dialect: h2,
   module: new URL(`../src/index${extname(import.meta.url)}`, import.meta.url),
   createDatabase,
+  urlAt: (port) => `h2://sa@127.0.0.1:${port}/shop`,
   // An answer takes 45 milliseconds, because the server waits for an acknowledgement.
   randomSchemas: 5,
   async insert(connection, table, rows, fields) {

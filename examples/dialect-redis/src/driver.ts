@@ -22,7 +22,12 @@ export async function open(url: string, database: string, options: ConnectOption
     const socket = { connectTimeout: settings.connectTimeoutMs, reconnectStrategy: false } as const;
     // The call that fails reports the error.
     const client = createClient({ url, RESP: 2, socket }).on('error', () => undefined);
-    const opening = client.connect();
+    // "connectTimeout" ends once the socket is open, whether the server answers or not.
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('Connection timeout')), settings.connectTimeoutMs);
+    });
+    const opening = Promise.race([client.connect(), late]).finally(() => clearTimeout(timer));
     clients.set(client, opening);
     return opening;
   };

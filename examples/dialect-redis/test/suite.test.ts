@@ -69,6 +69,7 @@ dialectSuite(test, {
   dialect: redis,
   module: new URL(`../src/index${extname(import.meta.url)}`, import.meta.url),
   createDatabase,
+  urlAt: (port) => `redis://127.0.0.1:${port}/0`,
   async insert(_connection, table, rows, fields, database) {
     const client = await clientFor(database);
     const [keyField] = [...fields.values()].filter(({ primaryKey }) => primaryKey);

@@ -1,5 +1,5 @@
 import type { Connection, WholeCatalog } from '../../../../core/dialect.ts';
-import { isSvcError } from '../../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import type { AnyRecordDefinition, RecordWrite } from '../../../../core/records.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
 import type { Collection, Constraint, Field, SchemaModel } from '../../../../core/schema/model.ts';
@@ -97,6 +97,7 @@ export function createServerConnection(context: ServerContext): Connection<SqlSe
   });
   const check = (query: string) => translateErrors(() => assertEmpty(session.exec, [query]));
 
+  let isClosed = false;
   const connection: Connection<SqlServerStep> = {
     server: session.server,
     run: (segments, epoch, tookMs, observer) => runSegments(segmentSteps(epoch), segments, tookMs, observer),
@@ -115,6 +116,7 @@ export function createServerConnection(context: ServerContext): Connection<SqlSe
     countValues: (collection, field, limit) =>
       countRows(rows, { table: quoteIdentifier(collection), field: quoteIdentifier(field), limit }, records),
     async withLock(work, options) {
+      if (isClosed) throw new SvcError('connection_lost', 'The connection is closed.');
       // A session of its own, so that the lease is renewed while a statement of `work` runs.
       const keeper = await context.openAnother();
       try {
@@ -124,7 +126,10 @@ export function createServerConnection(context: ServerContext): Connection<SqlSe
       }
     },
     isLocked: () => isLeased(connection),
-    close: () => session.close(),
+    close() {
+      isClosed = true;
+      return session.close();
+    },
   };
   return connection;
 }
