@@ -84,6 +84,23 @@ export default { name: 'acme-abacus', api: 1, apply: (kernel) => kernel.dialects
   assert.equal(error.why, 'In the plugin "acme-abacus", "identify" threw: no rod');
 });
 
+test('a dialect that throws when it connects is named, as is its plugin, and is no bug of svc', async () => {
+  const databases = { main: { dialect: 'abacus', url: 'abacus://beads' } };
+  const { write, svc } = project({}, { plugins: ['./plugin.mjs'], databases });
+  write(
+    'plugin.mjs',
+    `const abacus = { name: 'abacus', identify: (url) => url, async connect() { throw new Error('connect ECONNREFUSED'); } };
+export default { name: 'acme-abacus', api: 1, apply: (kernel) => kernel.dialects.register('abacus', abacus) };`,
+  );
+  const error = json(assertExit(await svc('db', 'migrate', 'status', '--json'), 1));
+  assert.equal(error.code, 'connection_failed', JSON.stringify(error));
+  assert.equal(error.why, 'In the plugin "acme-abacus", "connect" threw: connect ECONNREFUSED');
+  assert.match(
+    assertExit(await svc('doctor'), 1).stdout,
+    /^fail {2}database main: The dialect "abacus" could not open the database/m,
+  );
+});
+
 const messages = (checks: readonly Check[]): string => checks.map(({ message }) => message).join('\n');
 
 for (const engine of sqlEngines) {

@@ -31,6 +31,7 @@ import {
   readSettings,
   UNSUPPORTED_BY_KEY_VALUE,
 } from '@svc/sdk/dialect';
+import { toSvcError } from './errors.ts';
 import { openServer } from './server.ts';
 
 export const ${identifier} = keyValueDialect({
@@ -46,7 +47,12 @@ export const ${identifier} = keyValueDialect({
   async open(url, options) {
     // With options of the database: { connectTimeoutMs, tls: booleanOption('…', false) }.
     const settings = readSettings('${name}', { connectTimeoutMs }, options);
-    return orderedKeyDriver(await openServer(url, settings.connectTimeoutMs));
+    const opening = openServer(url, settings.connectTimeoutMs);
+    return orderedKeyDriver(
+      await opening.catch((error) => {
+        throw toSvcError(error);
+      }),
+    );
   },
 });
 

@@ -10,7 +10,7 @@ import { nearest } from '../../core/nearest.ts';
 import type { Config, ConfigContext, ConfigFunction, DatabaseConfig } from '../define.ts';
 import { parseDuration } from './approval-rules.ts';
 import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
-import { identifyDatabase } from './identify.ts';
+import { connectError, identifyDatabase } from './identify.ts';
 import type { LoadSdk } from './import-module.ts';
 import { type LoadedPlugin, PluginHost } from './plugins.ts';
 import { assertConfig } from './validate.ts';
@@ -182,7 +182,8 @@ function createRuntime(settings: RuntimeSettings): Runtime {
     const { hooks } = kernel;
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
     const settings = { root, ...configured, ...(schema !== undefined && { schema }), ...options, signal };
-    const connecting = dialect.connect(url, settings).catch((error) => {
+    const connecting = dialect.connect(url, settings).catch((thrown) => {
+      const error = signal.aborted ? thrown : connectError(kernel, dialect, thrown);
       // A caller with a time of its own replaces the one in the configuration.
       const canWait = isSvcError(error) && error.code === 'database_in_use' && options.busyTimeoutMs === undefined;
       throw canWait ? error.with({ next: [...error.next, WAIT_FOR_IT] }) : error;

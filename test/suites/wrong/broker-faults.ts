@@ -50,6 +50,21 @@ const LEASE_MS = 500;
 /** Brokers that each break one promise of the contract. */
 export const BROKER_FAULTS: readonly BrokerFault[] = [
   {
+    fault: 'selects the queue of an event and sends the event in two steps that mix',
+    detectedBy: 'concurrent events all arrive',
+    failure: /an event arrived at those who listen for another name/,
+    apply(broker) {
+      let selected = '';
+      return {
+        async publish(event, signal) {
+          selected = event.name;
+          await Promise.resolve();
+          await broker.publish({ ...event, name: selected }, signal);
+        },
+      };
+    },
+  },
+  {
     fault: 'resolves publish() before the server confirms',
     detectedBy: 'an attempt ends with its signal',
     failure: /publish\(\) resolved without a confirmation/,
