@@ -1,22 +1,28 @@
 import * as assert from 'node:assert/strict';
 import type { UpdateJob } from '../core/dialect.ts';
 import { isSvcError } from '../core/errors.ts';
+import { migrate } from '../core/migration/migrate.ts';
 import { anyDefinition, type RecordDefinition } from '../core/records.ts';
 import { defineCollection } from '../core/schema/define.ts';
 import type { NamedFieldDefinition, Operation } from '../core/schema/operation.ts';
 import { keyValueDialect, UNSUPPORTED_BY_KEY_VALUE } from '../plugins/dialects/shared/key-value/dialect.ts';
+import type { KeyValueDriver } from '../plugins/dialects/shared/key-value/driver.ts';
+import { type KeyValueRow, runCommand } from '../plugins/dialects/shared/key-value/object-rows.ts';
 import { rowUpdate, type TextRow } from '../plugins/dialects/shared/key-value/text-rows.ts';
 import { emptyMemory, type Memory, memoryDriver, text } from './kit/memory-driver.ts';
+import { definedInCode } from './kit/migrations.ts';
+import { connectTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 import { recordStoreSuite, type Thing, thing, things } from './suites/record-store-suite.ts';
 import { runOperations } from './suites/run-operations.ts';
 
-const dialectOver = (memory: Memory) =>
+const dialectOver = (memory: Memory, driver = memoryDriver(memory)) =>
   keyValueDialect({
     name: 'memory',
     unsupported: UNSUPPORTED_BY_KEY_VALUE,
     identify: (url) => url,
-    open: async () => memoryDriver(memory),
+    open: async () => driver,
   });
 
 recordStoreSuite(test, {
@@ -206,4 +212,38 @@ test('a plan says what changes of a table, and not its whole definition', () => 
   assert.deepEqual(textsOf({ type: 'modifyField', collection, field: 'name', changes: { default: 'none' } }), [
     'DEFINE users: CHANGE FIELD TO {"name":"name","type":"text","default":"none"}',
   ]);
+});
+
+test('an error that the driver does not recognize is one of the dialect', async () => {
+  const driver = memoryDriver(emptyMemory());
+  const fail = () => Promise.reject(new Error('no rod'));
+  const broken: KeyValueDriver = { ...driver, read: fail, entries: fail };
+  const connection = await dialectOver(emptyMemory(), broken).connect('memory', {});
+  for (const call of [() => connection.introspect(), () => connection.records(things).get('a')]) {
+    const error = await expectError(call(), 'plugin_invalid');
+    assert.deepEqual([error.message.includes('"memory"'), error.why], [true, 'no rod']);
+  }
+});
+
+test('a text that is no command changes nothing, and its migration can be corrected', async () => {
+  const rows = new Map<string, KeyValueRow>();
+  const driver: KeyValueDriver = {
+    ...memoryDriver(emptyMemory()),
+    query: (text) =>
+      runCommand(text, {
+        get: async (key) => rows.get(key),
+        keys: async () => [...rows.keys()],
+        put: async (key, row) => void rows.set(key, row),
+        remove: async (key) => void rows.delete(key),
+      }),
+  };
+  const target = await connectTarget(dialectOver(emptyMemory(), driver), 'memory');
+  const raw = (statement: string) =>
+    definedInCode({
+      ...{ tag: '20260101_000000_put', name: 'put', down: [], irreversible: 'A test.' },
+      up: [{ type: 'raw', dialect: 'memory', statement }],
+    });
+  await expectError(migrate(target, [raw('["frob", "users:1"]')]), 'value_invalid');
+  const { migrations } = await migrate(target, [raw('["put", "users:1", { "n": 1 }]')]);
+  assert.deepEqual([migrations.length, rows.get('users:1')], [1, { n: 1 }]);
 });

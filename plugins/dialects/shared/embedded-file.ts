@@ -7,6 +7,7 @@ import type { ConnectOptions } from '../../../core/dialect.ts';
 import { errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
 import { SerialQueue } from '../../shared/serial-queue.ts';
 import { isPathMissing, refusedPath } from './database-path.ts';
+import { unrecognizedError } from './errors.ts';
 import { type Options, type OptionValues, readSettings } from './settings.ts';
 import { shareInstance } from './share-instance.ts';
 
@@ -213,15 +214,7 @@ export async function fromDialect<T>(
     return await call();
   } catch (error) {
     if (isSvcError(toSvcError(error))) throw error;
-    const frame = error instanceof Error ? /^\s+at .*$/m.exec(error.stack ?? '')?.[0].trim() : undefined;
-    throw new SvcError('plugin_invalid', `The dialect "${name}" threw an error that it does not recognize.`, {
-      why: errorMessage(error),
-      ...(frame !== undefined && { where: frame }),
-      next: [
-        `If the engine threw it, "isEngineError" of the dialect must accept it. Otherwise it is a bug in the dialect.`,
-      ],
-      cause: error,
-    });
+    throw unrecognizedError(name, error);
   }
 }
 

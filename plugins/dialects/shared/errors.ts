@@ -1,4 +1,4 @@
-import { type ErrorCode, type ErrorFacts, isSvcError, SvcError } from '../../../core/errors.ts';
+import { type ErrorCode, type ErrorFacts, errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
 import { withoutPassword } from '../../../core/url.ts';
 
 /** How an engine's error is reported. */
@@ -46,6 +46,19 @@ export const convertingErrors =
       throw convert(error);
     }
   };
+
+/** What a dialect threw and its `toSvcError` does not recognize. */
+export function unrecognizedError(dialect: string, error: unknown): SvcError {
+  const frame = error instanceof Error ? /^\s+at .*$/m.exec(error.stack ?? '')?.[0].trim() : undefined;
+  return new SvcError('plugin_invalid', `The dialect "${dialect}" threw an error that it does not recognize.`, {
+    why: errorMessage(error),
+    ...(frame !== undefined && { where: frame }),
+    next: [
+      `If the engine threw it, "isEngineError" of the dialect must accept it. Otherwise it is a bug in the dialect.`,
+    ],
+    cause: error,
+  });
+}
 
 /** Another process has taken the migration lock. */
 export function lockLostError(

@@ -9,6 +9,8 @@ export interface SegmentSteps<Step> {
   /** Writes all records or none. Returns the values of CLOCK and ELAPSED per write. Throws `lock_lost`. */
   writeRecords(writes: readonly RecordWrite[], elapsedMs: number): Promise<RunOutcome['written'][number]>;
   toSvcError(error: unknown): unknown;
+  /** Whether an error of a statement, as `toSvcError` returns it, means that the statement changed nothing. */
+  isRefusal?(error: unknown, step: Step): boolean;
   /**
    * For an engine that rolls DDL back: runs `work` in a transaction, with functions that act in it. Without it, each
    * statement of a segment is on its own.
@@ -56,9 +58,11 @@ export async function runSegments<Step>(
     } catch (thrown) {
       // `verify` is not of the engine.
       const error = thrown === refusal ? thrown : steps.toSvcError(thrown);
+      const step = segment.statements[statement ?? -1]?.run;
       // A table of another program was not changed.
       const isForeign = isSvcError(error) && error.code === 'collection_exists';
-      const rolledBack = (transaction || statement === undefined || isForeign) && { rolledBack: true };
+      const isRefused = isForeign || (step !== undefined && steps.isRefusal?.(error, step));
+      const rolledBack = (transaction || statement === undefined || isRefused) && { rolledBack: true };
       return { committed: written.length, written, failure: { statement, error, ...rolledBack } };
     }
     if (endsElapsed(segment)) startedAt = performance.now();

@@ -7,7 +7,7 @@ import type {
   UpdateJob,
   UpdateResult,
 } from '../../../../core/dialect.ts';
-import { SvcError } from '../../../../core/errors.ts';
+import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import {
   type Collection,
   deserializeCollection,
@@ -19,7 +19,13 @@ import {
 } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 import type { Feature, UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
-import { convertingErrors, invalidUrlError, lockLostError, TABLE_EXISTS_REMEDIES } from '../errors.ts';
+import {
+  convertingErrors,
+  invalidUrlError,
+  lockLostError,
+  TABLE_EXISTS_REMEDIES,
+  unrecognizedError,
+} from '../errors.ts';
 import { isLeased, withLeaseLock } from '../lease.ts';
 import { runSegments } from '../run-segments.ts';
 import { changedValues, compileKeyValue, type KeyValueStep, type RowChange, rowsExistError } from './compile.ts';
@@ -130,13 +136,21 @@ export function keyValueDialect(own: KeyValueDialect): Dialect<KeyValueStep> {
     identify,
     async connect(url, options) {
       identify(url);
-      return keyValueConnection(await open(url, options), options);
+      return keyValueConnection(name, await open(url, options), options);
     },
   };
 }
 
-function keyValueConnection(driver: KeyValueDriver, { onProgress }: ConnectOptions): Connection<KeyValueStep> {
-  const convert = convertingErrors((error) => driver.toSvcError(error));
+function keyValueConnection(
+  name: string,
+  driver: KeyValueDriver,
+  { onProgress }: ConnectOptions,
+): Connection<KeyValueStep> {
+  const toSvcError = (error: unknown): SvcError => {
+    const converted = driver.toSvcError(error);
+    return isSvcError(converted) ? converted : unrecognizedError(name, error);
+  };
+  const convert = convertingErrors(toSvcError);
   const connection: Connection<KeyValueStep> = {
     ...(driver.server !== undefined && { server: driver.server }),
     run: (segments, epoch, tookMs, observer) =>
@@ -144,7 +158,8 @@ function keyValueConnection(driver: KeyValueDriver, { onProgress }: ConnectOptio
         {
           runStep: (step) => runStep(driver, step, epoch, onProgress),
           writeRecords: (writes, elapsedMs) => writeRecords(driver, writes, epoch, elapsedMs),
-          toSvcError: (error) => driver.toSvcError(error),
+          toSvcError,
+          isRefusal: (error, { kind }) => kind === 'raw' && isSvcError(error) && error.code === 'value_invalid',
         },
         segments,
         tookMs,
@@ -156,8 +171,8 @@ function keyValueConnection(driver: KeyValueDriver, { onProgress }: ConnectOptio
     adopt: (collections, epoch) => convert(() => adopt(driver, collections, epoch)),
     unsupportedObjects: () => convert(async () => findUnknownKeys(driver, await readTables(driver))),
     normalize: async (model) => model,
-    records: (definition) => keyValueRecords(driver, definition),
-    ensureTables: (definitions) => convert(() => ensureIndexes(driver, definitions)),
+    records: (definition) => keyValueRecords(driver, definition, convert),
+    ensureTables: (definitions) => convert(() => ensureIndexes(driver, definitions, convert)),
     update: (job) => convert(() => runUpdate(driver, job, onProgress)),
     now: () => convert(() => driver.now()),
     count: (table, limit) => convert(() => countRows(driver, table, limit)),

@@ -19,7 +19,7 @@ import {
   typedStore,
   type Versioned,
 } from '../../../../core/records.ts';
-import { convertingErrors, lockLostError } from '../errors.ts';
+import { type convertingErrors, lockLostError } from '../errors.ts';
 import { leaseTable } from '../lease.ts';
 import type { ExpectedText, KeyValueCommit, KeyValueDriver, SetEntry } from './driver.ts';
 
@@ -42,9 +42,12 @@ interface Stored extends Versioned<RecordValues> {
 type Changes = Omit<KeyValueCommit, 'expected' | 'before'>;
 
 /** A record store over `KeyValueDriver`: a record is a text, its indexes are entries in sorted sets. */
-export function keyValueRecords<R extends object>(driver: KeyValueDriver, typed: RecordDefinition<R>): RecordStore<R> {
+export function keyValueRecords<R extends object>(
+  driver: KeyValueDriver,
+  typed: RecordDefinition<R>,
+  convert: ReturnType<typeof convertingErrors>,
+): RecordStore<R> {
   const definition = anyDefinition(typed);
-  const convert = convertingErrors((error) => driver.toSvcError(error));
   const find = async (key: string) => (await readRecords(driver, definition, [key]))[0];
   /** Repeats a change of a record until nobody else changes it in between. */
   const change = async (
@@ -164,13 +167,14 @@ export async function writeRecords(
 export async function ensureIndexes(
   driver: KeyValueDriver,
   definitions: readonly AnyRecordDefinition[],
+  convert: ReturnType<typeof convertingErrors>,
 ): Promise<void> {
   for (const definition of definitions) {
     const key = `_svc_indexes/${definition.collection}`;
     const names = JSON.stringify(definition.indexes.map(({ name }) => name));
     const [text] = await driver.read([key]);
     if (text === names) continue;
-    const store = keyValueRecords<RecordValues>(driver, definition);
+    const store = keyValueRecords<RecordValues>(driver, definition, convert);
     for await (const { record } of allRows(store, ALL, { limit: 1000 })) {
       for (let added = false; !added; ) {
         const [stored] = await readRecords(driver, definition, [String(record[definition.key])]);
