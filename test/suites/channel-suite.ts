@@ -5,7 +5,7 @@ import { Kernel, type Plugin } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
 import { type DecisionsUnderTest, declareDecisionCases, skippedCases } from './channel-decisions.ts';
-import { delivery, notice, signal, storedReceipts, TOKEN, UNSAFE_TEXTS } from './channel-fixtures.ts';
+import { decisionRecord, delivery, notice, signal, storedReceipts, TOKEN, UNSAFE_TEXTS } from './channel-fixtures.ts';
 import { declareReportCases } from './channel-reports.ts';
 import { expectError, expectRejection } from './expect-error.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
@@ -148,18 +148,24 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       'a rejected message is not delivered',
       () =>
         withReceiver(async (receiver, tested) => {
+          const receipts = storedReceipts(await tested.deliver(delivery(), signal()));
           receiver.setBehaviour('fails');
           await expectRejection(
             tested.deliver(delivery(), signal()),
             'deliver() resolved although the receiver rejected the message, so the request counts as delivered',
           );
-          if (!tested.notify) return;
-          await expectRejection(
-            tested.notify(delivery(), notice('reminder'), signal(), []),
-            'notify() resolved although the receiver rejected the message, so nobody is reminded',
-          );
+          if (tested.notify)
+            await expectRejection(
+              tested.notify(delivery(), notice('reminder'), signal(), receipts),
+              'notify() resolved although the receiver rejected the message, so nobody is reminded',
+            );
+          if (tested.onDecided)
+            await expectRejection(
+              tested.onDecided(decisionRecord('approved'), signal(), receipts),
+              'onDecided() resolved although the receiver rejected the message, so the audit does not say so',
+            );
         }),
-      { promise: 'deliver() and notify() throw if the receiver did not accept the message.' },
+      { promise: 'deliver(), notify() and onDecided() throw if the receiver did not accept the message.' },
     );
 
     on(

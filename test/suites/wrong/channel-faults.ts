@@ -279,6 +279,14 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     channel: deliveringBy(({ notify }) => ({ notify: async (...args) => notify?.(...args).catch(() => undefined) })),
   },
   {
+    fault: 'hides that a report was not accepted',
+    detectedBy: ['a rejected message is not delivered'],
+    failure: /onDecided\(\) resolved/,
+    channel: deliveringBy(({ onDecided }) => ({
+      onDecided: async (...args) => onDecided?.(...args).catch(() => undefined),
+    })),
+  },
+  {
     fault: 'reports every decision as an approval',
     detectedBy: [REPORT],
     failure: /two different decisions look the same/,
