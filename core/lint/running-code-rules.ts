@@ -35,7 +35,7 @@ export const runningCodeRules: readonly LintRule[] = [
     level: 'error',
     summary: 'A field is renamed.',
     impact: 'Code that reads or writes the old name fails from the moment of the rename until it is replaced.',
-    fix: 'On PostgreSQL, MySQL and MariaDB, svc db schema generate --expand gives it both names for a time. Elsewhere add a second field, write to both, copy the values, read from the new one, and drop the old one later.',
+    fix: 'Add a second field, write to both, copy the values, read from the new one, and drop the old one later. On PostgreSQL, MySQL and MariaDB, svc db schema generate --expand does that.',
     check: (step) => [
       ...forExistingTables(step, 'renameField', ({ collection, from, to }) => ({
         table: collection,
