@@ -23,7 +23,7 @@ export function keyValueServerDialectFiles(name: string, identifier: string): Pl
   };
 }
 
-const indexSource = (name: string, identifier: string): string => `import { definePlugin } from '@svc/sdk';
+const indexSource = (name: string, identifier: string): string => `import { definePlugin, SvcError } from '@svc/sdk';
 import {
   connectTimeoutMs,
   keyValueDialect,
@@ -38,10 +38,13 @@ export const ${identifier} = keyValueDialect({
   name: '${name}',
   // With reasons of the engine: index: { why: '…', next: '…' }.
   unsupported: { ...UNSUPPORTED_BY_KEY_VALUE },
-  // The physical database, without credentials.
+  // The physical database, without credentials. To do: the default port of the server.
   identify(url) {
-    const { host, pathname } = new URL(url);
-    return \`${name}:\${host}\${pathname}\`;
+    const { protocol, hostname, port, pathname } = URL.canParse(url) ? new URL(url) : new URL('unknown:');
+    if (protocol === '${name}:' && hostname !== '') return \`${name}:\${hostname}:\${port || '1234'}\${pathname}\`;
+    throw new SvcError('url_invalid', 'The URL of the ${name} database is invalid.', {
+      next: ['Use the form ${name}://user:password@host:1234/database.'],
+    });
   },
   // An engine without ordered keys has a KeyValueDriver of its own in place of orderedKeyDriver.
   async open(url, options) {
