@@ -9,7 +9,7 @@ const AS_BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } };
 
 /** `database` keeps notifications apart: the databases of a server share their channels. */
 export async function open(url: string, database: string, options: ConnectOptions): Promise<KeyValueDriver> {
-  const settings = readSettings('Redis', OPTIONS, options);
+  const { connectTimeoutMs: connectTimeout, allowVolatile } = readSettings('Redis', OPTIONS, options);
   const clients = new Map<{ readonly isOpen: boolean; destroy(): void }, Promise<unknown>>();
   const close = async () => {
     for (const [client, opening] of clients) {
@@ -19,15 +19,11 @@ export async function open(url: string, database: string, options: ConnectOption
     }
   };
   const connect = async () => {
-    const socket = { connectTimeout: settings.connectTimeoutMs, reconnectStrategy: false } as const;
-    // The call that fails reports the error.
+    const socket = { connectTimeout, reconnectStrategy: false } as const;
+    // The call that fails reports the error. "connectTimeout" ends once the socket is open, also without an answer.
     const client = createClient({ url, RESP: 2, socket }).on('error', () => undefined);
-    // "connectTimeout" ends once the socket is open, whether the server answers or not.
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('Connection timeout')), settings.connectTimeoutMs);
-    });
-    const opening = Promise.race([client.connect(), late]).finally(() => clearTimeout(timer));
+    const late = new Promise<never>((_, reject) => setTimeout(reject, connectTimeout, new Error('timeout')).unref());
+    const opening = Promise.race([client.connect(), late]);
     clients.set(client, opening);
     return opening;
   };
@@ -35,7 +31,7 @@ export async function open(url: string, database: string, options: ConnectOption
     const client = await connect();
     const [, version] = /redis_version:(\S+)/.exec(await client.info('server')) ?? [];
     const config = await client.configGet(['appendonly', 'appendfsync', 'maxmemory-policy']).catch(() => undefined);
-    if (!settings.allowVolatile) assertDurable(config);
+    if (!allowVolatile) assertDurable(config);
     const { appendonly = 'unknown', appendfsync = 'unknown' } = config ?? {};
     return { client, name: `Redis ${version}, appendonly ${appendonly}, appendfsync ${appendfsync}` };
   };
