@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { KeyValueFile } from '../../plugins/dialects/shared/key-value/embedded.ts';
 import type { KeyRange, KeyValueRow } from '../../plugins/dialects/shared/key-value/object-rows.ts';
 import { COUNTER, FILLED_KEYS, type FileJob, openWhenFree } from './key-value-file-jobs.ts';
-import { forkScript, moduleUrl } from './start-dialect-process.ts';
+import { moduleUrl, startScript } from './start-script.ts';
 import { suite, type TestFunction, type UnderTest } from './suite.ts';
 
 /** What `embeddedKeyValueDialect` opens. */
@@ -22,10 +22,6 @@ export interface KeyValueFileUnderTest extends UnderTest {
 
 const EVERYTHING: KeyRange = { start: '', end: '\u{10FFFF}', limit: 1000, reverse: false };
 
-/** Next to this file: TypeScript in this repository, JavaScript in the package. */
-const SCRIPT = import.meta.url.endsWith('.ts')
-  ? new URL('./key-value-file-process.ts', import.meta.url)
-  : new URL('./key-value-file-process.js', import.meta.url);
 const KILLS = 5;
 /** For some processes that start one after the other. */
 const PROCESSES_MS = 120_000;
@@ -216,15 +212,12 @@ type StartJob = (job: FileJob, ...args: readonly string[]) => StartedJob;
 
 /** Another process, which opens the file and does one job with it. */
 function startJob(module: string, path: string, job: FileJob, args: readonly string[]) {
-  const child = forkScript(SCRIPT, [module, path, job, ...args], 'pipe');
-  let errors = '';
-  child.stderr?.setEncoding('utf8').on('data', (text) => {
-    errors += text;
+  const { child, ended, errors, kill } = startScript('key-value-file-process', [module, path, job, ...args], {
+    stdout: 'pipe',
   });
-  const ended = once(child, 'close').then(() => undefined);
   const answer = once(child, 'message').then(([message]) => message as { value?: unknown; error?: string });
   const result = Promise.race([answer, ended]).then((message) => {
-    if (message === undefined) throw new Error(`The process ended during "${job}". ${errors.trim()}`);
+    if (message === undefined) throw new Error(`The process ended during "${job}". ${errors()}`);
     if (message.error !== undefined) throw new Error(`In another process, "${job}" failed: ${message.error}`);
     return message.value;
   });
@@ -238,9 +231,6 @@ function startJob(module: string, path: string, job: FileJob, args: readonly str
     ended,
     /** Resolves when `work` reports. Rejects with the error of the job. */
     reported,
-    async kill() {
-      child.kill('SIGKILL');
-      await ended;
-    },
+    kill,
   };
 }
