@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { chart } from './chart.ts';
 import type { Growth } from './growth.ts';
 import type { Measure } from './measures.ts';
@@ -30,6 +30,23 @@ export async function report(results: Results): Promise<void> {
 /** Writes a file of results/. */
 export async function saveResult(name: string, text: string): Promise<void> {
   await writeFile(new URL(`results/${name}`, import.meta.url), `${text.trimEnd()}\n`);
+}
+
+/**
+ * Replaces the sections of a file of results/ whose titles begin with the same words as the new ones, or adds them. The text
+ * before the first section is the new one.
+ */
+export async function saveSections(name: string, introduction: string, sections: readonly string[]): Promise<void> {
+  const titleOf = (section: string): string => /^## \w+/.exec(section)?.[0] ?? '';
+  const before = await readFile(new URL(`results/${name}`, import.meta.url), 'utf8');
+  const kept = new Map(
+    before
+      .split(/^(?=## )/m)
+      .slice(1)
+      .map((section) => [titleOf(section), section.trimEnd()]),
+  );
+  for (const section of sections) kept.set(titleOf(section), section.trimEnd());
+  await saveResult(name, [introduction.trimEnd(), ...kept.values()].join('\n\n'));
 }
 
 function markdown({ subject, measures, growth, calls, facts }: Results): string {

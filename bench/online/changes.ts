@@ -1,10 +1,13 @@
 import type { NamedFieldDefinition, Operation } from '../../core/schema/operation.ts';
 
-/** One change of the table `visits`, and how knex writes it: the body of `alterTable('visits', (t) => …)`. */
+/**
+ * One change of the table `visits`, or of a table with a foreign key from or to it, and how knex writes it: the body of
+ * `alterTable('visits', (t) => …)`. Without it knex and drizzle are not measured: they send what plain SQL does.
+ */
 export interface Change {
   readonly name: string;
   readonly operation: Operation;
-  readonly knex: string;
+  readonly knex?: string;
 }
 
 const ID = { name: 'id', type: 'bigint', primaryKey: true, autoGenerate: true } as const;
@@ -20,13 +23,22 @@ export const VISIT: readonly NamedFieldDefinition[] = [
   { name: 'note', type: 'string', length: 40 },
 ];
 
-/** Applied before the rows are written. */
+const foreignKey = (name: string, column: string, table: string) =>
+  ({ name, type: 'foreignKey', columns: [column], references: { table, columns: ['id'] } }) as const;
+
+/** Applied before the rows are written. In alphabetical order, a table comes after those that it refers to. */
 export const TABLES: readonly Operation[] = [
   { type: 'createCollection', name: 'owners', fields: [ID] },
   {
     type: 'createCollection',
     name: 'visits',
-    fields: [ID, ...VISIT],
+    fields: [
+      ID,
+      ...VISIT,
+      { name: 'ticket', type: 'string', length: 40 },
+      { name: 'seller', type: 'bigint' },
+      { name: 'rank', type: 'integer', default: 1 },
+    ],
   },
   { type: 'createIndex', collection: 'visits', index: 'visits_old', columns: [{ name: 'old' }] },
   {
@@ -34,6 +46,18 @@ export const TABLES: readonly Operation[] = [
     collection: 'visits',
     constraint: { name: 'visits_check', type: 'check', columns: ['n'], expression: 'n >= 0' },
   },
+  {
+    type: 'addConstraint',
+    collection: 'visits',
+    constraint: { name: 'visits_ticket', type: 'unique', columns: ['ticket'] },
+  },
+  { type: 'addConstraint', collection: 'visits', constraint: foreignKey('visits_seller', 'seller', 'owners') },
+  {
+    type: 'createCollection',
+    name: 'vouchers',
+    fields: [ID, { name: 'visit', type: 'bigint' }, { name: 'next', type: 'bigint' }],
+  },
+  { type: 'addConstraint', collection: 'vouchers', constraint: foreignKey('vouchers_visit', 'visit', 'visits') },
 ];
 
 const visits = { collection: 'visits' } as const;
@@ -63,12 +87,7 @@ export const CHANGES: readonly Change[] = [
     operation: {
       type: 'addConstraint',
       ...visits,
-      constraint: {
-        name: 'visits_owner',
-        type: 'foreignKey',
-        columns: ['owner'],
-        references: { table: 'owners', columns: ['id'] },
-      },
+      constraint: foreignKey('visits_owner', 'owner', 'owners'),
     },
     knex: "t.foreign('owner', 'visits_owner').references('owners.id')",
   },
@@ -87,9 +106,25 @@ export const CHANGES: readonly Change[] = [
     knex: "t.dropChecks('visits_check')",
   },
   {
+    name: 'a unique constraint less',
+    operation: { type: 'dropConstraint', ...visits, constraint: 'visits_ticket' },
+  },
+  {
+    name: 'a foreign key less',
+    operation: { type: 'dropConstraint', ...visits, constraint: 'visits_seller' },
+  },
+  {
     name: 'a required field',
     operation: { type: 'modifyField', ...visits, field: 'n', changes: { required: true } },
     knex: "t.dropNullable('n')",
+  },
+  {
+    name: 'a field no longer required',
+    operation: { type: 'modifyField', ...visits, field: 'name', changes: { required: false } },
+  },
+  {
+    name: 'another default',
+    operation: { type: 'modifyField', ...visits, field: 'rank', changes: { default: 2 } },
   },
   {
     name: 'a field with a constant default',
@@ -125,6 +160,10 @@ export const CHANGES: readonly Change[] = [
     knex: "t.string('code', 60).alter()",
   },
   {
+    name: 'a shorter text',
+    operation: { type: 'modifyField', ...visits, field: 'code', changes: { length: 30 } },
+  },
+  {
     name: 'an integer becomes a bigint',
     operation: { type: 'modifyField', ...visits, field: 'old', changes: { type: 'bigint' } },
     knex: "t.bigInteger('old').alter()",
@@ -135,8 +174,32 @@ export const CHANGES: readonly Change[] = [
     knex: "t.renameColumn('old', 'older')",
   },
   {
+    name: 'another name for a field, kept in step',
+    operation: { type: 'addField', ...visits, field: { name: 'older', type: 'integer' }, mirrors: 'old' },
+  },
+  {
     name: 'a field less',
     operation: { type: 'dropField', ...visits, field: 'note' },
     knex: "t.dropColumn('note')",
+  },
+  {
+    name: 'a table more',
+    operation: { type: 'createCollection', name: 'remarks', fields: [ID, { name: 'text', type: 'text' }] },
+  },
+  {
+    name: 'a foreign key of another table to it',
+    operation: {
+      type: 'addConstraint',
+      collection: 'vouchers',
+      constraint: foreignKey('vouchers_next', 'next', 'visits'),
+    },
+  },
+  {
+    name: 'a table less, with a foreign key to it',
+    operation: { type: 'dropCollection', collection: 'vouchers' },
+  },
+  {
+    name: 'another name for a table that it refers to',
+    operation: { type: 'renameCollection', collection: 'owners', to: 'holders' },
   },
 ];

@@ -193,7 +193,6 @@ export async function measureDocuments(name: DocumentEngine, rows: number): Prom
       ),
       '',
       `svc: the longest write took ${worst.toFixed(0)} ms.${name === 'dynamodb' ? ` ${LOCAL}` : ''}`,
-      '',
     ];
   } finally {
     await database.drop();
