@@ -125,7 +125,7 @@ function publishTypes(file: string): void {
   if (published.has(file)) return;
   published.add(file);
   const text = readFileSync(file, 'utf8');
-  const imports = /((?:from|import\()\s*['"])(\.[^'"]+)\.ts(['"])/g;
+  const imports = /((?:from|import\()\s*['"])(\.[^'"]+)\.tsx?(['"])/g;
   for (const [, , path] of text.matchAll(imports)) publishTypes(join(dirname(file), `${path}.d.ts`));
   writeFileSync(file, text.replace(imports, '$1$2.js$3'));
 }

@@ -141,6 +141,8 @@ export interface SealsConfig {
 export interface ServerConfig {
   /** A role of `approvals.roles`: its people list, read and decide every request, as far as the rules let them. */
   readonly role: string;
+  /** The `callbackBase` of each environment that has an inbox of its own: the list has links to them. */
+  readonly environments?: { readonly [env: string]: string | undefined };
 }
 
 /** A proxy in front of the callback that says who is logged in, in a JSON Web Token. @experimental */

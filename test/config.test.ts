@@ -193,9 +193,8 @@ test('a config that throws is reported with file, line and message, with and wit
 });
 
 test('a callback base must be a valid URL, with https unless it is local', async () => {
-  const at = (callbackBase: string) => ({
-    cwd: folder({ 'svc.config.json': { ...PLAIN, approvals: { callbackBase } } }),
-  });
+  const withApprovals = (approvals: object) => ({ cwd: folder({ 'svc.config.json': { ...PLAIN, approvals } }) });
+  const at = (callbackBase: string) => withApprovals({ callbackBase });
   for (const [base, why] of [
     ['shop.example', /^approvals\.callbackBase: is not a URL\.$/],
     ['http://shop.example/svc', /is not https/],
@@ -211,6 +210,9 @@ test('a callback base must be a valid URL, with https unless it is local', async
   for (const base of ['https://shop.example', 'https://shop.example/svc/', 'http://127.0.0.1:8787/svc']) {
     assert.equal((await loadRuntime(at(base))).config.approvals?.callbackBase, base);
   }
+  const server = { role: 'deciders', environments: { prd: 'http://shop.example/svc' } };
+  const { why } = await refused('config_invalid', withApprovals({ roles: { deciders: ['user:ann'] }, server }));
+  assert.match(why ?? '', /^approvals\.server\.environments\.prd: is not https/);
 });
 
 test('all problems are reported at once with their paths, and without values', async () => {

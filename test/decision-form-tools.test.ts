@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { parametersForm } from '../config/sdk/callback/form/parameters-form.ts';
+import { parametersForm } from '../config/sdk/callback/form/parameters-form.tsx';
 import { storedValidator } from '../core/tool/input-schema.ts';
 import type { StoredSchema } from '../core/tool/json-schema.ts';
 import type { ToolParameters } from '../core/tool/parameters.ts';

@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
-import { diffJson } from '../config/sdk/callback/form/diff.ts';
-import { parametersForm } from '../config/sdk/callback/form/parameters-form.ts';
+import { diffJson } from '../config/sdk/callback/form/diff.tsx';
+import { parametersForm } from '../config/sdk/callback/form/parameters-form.tsx';
 import { attribute, textOf } from './kit/html-form.ts';
 import { FormUnderTest } from './kit/parameters-form.ts';
 import { test } from './kit/test.ts';

@@ -49,7 +49,7 @@ interface Source {
 
 const sources: Source[] = ['core', 'plugins', 'config', 'cli'].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => read(join(folder, name).replaceAll('\\', '/'))),
 );
 
@@ -60,7 +60,7 @@ function read(file: string): Source {
   return {
     file,
     text,
-    internal: specifiers.filter((one) => one.startsWith('.') && one.endsWith('.ts')).map(path),
+    internal: specifiers.filter((one) => one.startsWith('.') && /\.tsx?$/.test(one)).map(path),
     packages: specifiers.filter((one) => !one.startsWith('.') && !one.startsWith('node:')),
   };
 }

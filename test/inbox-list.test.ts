@@ -1,4 +1,5 @@
 import * as assert from 'node:assert/strict';
+import type { ServerConfig } from '../config/define.ts';
 import { DETACH } from '../core/approval/call.ts';
 import { type InboxQuery, inboxPage, inboxPageAndCount } from '../core/approval/inbox.ts';
 import { countWaiting } from '../core/approval/list-approvals.ts';
@@ -7,6 +8,8 @@ import { newRequestId } from '../core/approval/request.ts';
 import { approvals } from '../core/approval/schema.ts';
 import type { ApprovalService } from '../core/approval/service.ts';
 import { MemoryStore } from '../plugins/stores/memory.ts';
+import { INBOX, SERVER, withInbox } from './kit/inbox.ts';
+import { ORIGIN } from './kit/sign-in.ts';
 import { test } from './kit/test.ts';
 import { Bank, compileTestTools, createGate, openApprovalProcess, refund, startCall } from './suites/approval-setup.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -170,3 +173,30 @@ test('a cursor that no page had is refused', () =>
       await expectError(inboxPage(service, { status: 'waiting', limit: 1, cursor }), 'value_invalid');
     }
   }));
+
+test('the list has links to the inboxes of other environments, which keep the filter', async () => {
+  const environments = { prd: 'https://acme.example/svc/', test: undefined, dev: `${ORIGIN}/svc` };
+  const opened = (body: (text: string) => void, server: ServerConfig) =>
+    withInbox(
+      async ({ signedIn }) => {
+        const browser = await signedIn('cy');
+        await browser.open(`${INBOX}?status=approved&agent=a%26b`);
+        body(browser.page.text);
+      },
+      { ...SERVER, server },
+    );
+  const role = 'deciders';
+  await opened((text) => assert.doesNotMatch(text, /Environment/), { role, environments: { dev: environments.dev } });
+  await opened(
+    (text) => {
+      const [, links = ''] = /aria-label="Environment">(.*?)<\/nav>/s.exec(text) ?? [];
+      const found = [...links.matchAll(/href="([^"]+)"([^>]*)>(\w+)/g)].map(([, ...parts]) => parts);
+      const filter = '?status=approved&amp;agent=a%26b';
+      assert.deepEqual(found, [
+        [`${INBOX}${filter}`, ' aria-current="page"', 'dev'],
+        [`https://acme.example/svc/inbox${filter}`, '', 'prd'],
+      ]);
+    },
+    { role, environments },
+  );
+});

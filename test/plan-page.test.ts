@@ -1,13 +1,13 @@
 import * as assert from 'node:assert/strict';
-import { html } from '../config/sdk/callback/html.ts';
-import { renderPlan } from '../config/sdk/callback/plan.ts';
+import { html } from 'hono/html';
+import { renderPlan } from '../config/sdk/callback/plan.tsx';
 import { test } from './kit/test.ts';
 
 const plan = { agentTag: 'svc', tool: 'svc_db_migrate' } as const;
 const drop = { tag: '20260101_000000_drop', direction: 'up', statements: ['DROP TABLE "a"'], rollback: 'none' };
 const parameters = { losses: ['<b>a</b> is lost'], warnings: [], migrations: [drop] };
 const shown = (request: Partial<Parameters<typeof renderPlan>[0]>): string =>
-  html`${renderPlan({ ...plan, parameters, ...request })}`.markup;
+  String(html`${renderPlan({ ...plan, parameters, ...request })}`);
 
 test('what a plan says is text on its page, and misleading characters are written out', () => {
   assert.match(shown({}), /<li>&lt;b&gt;a&lt;\/b&gt; is lost<\/li>[\s\S]*<pre>DROP TABLE &quot;a&quot;<\/pre>/);

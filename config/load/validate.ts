@@ -259,7 +259,7 @@ const config = object(
       webhook: object({ context: flag, secrets: map(secrets, 'any key') }),
       proxy,
       oidc,
-      server: object({ role: text }, ['role']),
+      server: object({ role: text, environments: map(callbackBase) }, ['role']),
       seals,
       // What they contain is checked together: rules name roles.
       roles: anything,

@@ -32,8 +32,8 @@ import type { Runtime } from '../load/runtime.ts';
 import { type ApprovalDetails, approvalDetails, unknownRequestError } from './approval-details.ts';
 import { openApprovals } from './approval-runtime.ts';
 import { consumeDecisions } from './broker-decisions.ts';
-import { type CallbackOptions, errorResponse, openCallback } from './callback/handler.ts';
 import { assertInbox } from './callback/inbox/inbox-url.ts';
+import type { CallbackOptions } from './callback/options.ts';
 import { onceSuccessful } from './once-successful.ts';
 import { openSealer, type SealOptions, sealPublicKeys, sealSource, sealsForRemoval } from './seals.ts';
 
@@ -144,7 +144,7 @@ export class Approvals {
    * `config_invalid` for a channel that cannot be opened.
    */
   handler(options: CallbackOptions = {}): (request: Request) => Promise<Response> {
-    return this.#served((runtime) => openCallback(runtime, options));
+    return this.#served(options);
   }
 
   /**
@@ -152,23 +152,24 @@ export class Approvals {
    * `approvals.server` or `approvals.callbackBase`.
    */
   inbox(options: CallbackOptions = {}): (request: Request) => Promise<Response> {
-    return this.#served((runtime) => {
-      assertInbox(runtime.config);
-      return openCallback(runtime, options);
-    });
+    return this.#served(options, ({ config }) => assertInbox(config));
   }
 
-  #served(
-    openHandler: (runtime: Runtime) => Promise<(request: Request) => Promise<Response>>,
-  ): (request: Request) => Promise<Response> {
-    const open = onceSuccessful(async () => openHandler(await this.#runtime()));
+  #served(options: CallbackOptions, check?: (runtime: Runtime) => void): (request: Request) => Promise<Response> {
+    // Most programs that use this package serve no pages.
+    const load = () => import('./callback/handler.ts');
+    const open = onceSuccessful(async () => {
+      const runtime = await this.#runtime();
+      check?.(runtime);
+      return (await load()).openCallback(runtime, options);
+    });
     return async (request) => {
       let respond: (request: Request) => Promise<Response>;
       try {
         respond = await open();
       } catch (error) {
         // An outage is a 503 for the HTTP client; a configuration error is thrown to the program.
-        if (isOutage(error)) return errorResponse(request, error);
+        if (isOutage(error)) return (await load()).errorResponse(request, error);
         throw error;
       }
       return respond(request);

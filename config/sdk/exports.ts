@@ -200,7 +200,7 @@ export type { Agent, DefinedAgent, RunRequest } from './agent.ts';
 export type { Agents } from './agents.ts';
 export type { ApprovalDetails } from './approval-details.ts';
 export { type Approvals, approvalHandler } from './approvals.ts';
-export type { CallbackOptions } from './callback/handler.ts';
+export type { CallbackOptions } from './callback/options.ts';
 export type { Gate, GateDefinition, GuardDefinition, GuardedCall, GuardedTool, RunOptions } from './gate.ts';
 export type { People } from './people.ts';
 export type { SealOptions } from './seals.ts';

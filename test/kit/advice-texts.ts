@@ -84,7 +84,7 @@ export function adviceTexts(): readonly AdviceText[] {
     ['core', 'config', 'cli', 'plugins']
       .flatMap((folder) =>
         readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-          .filter((file) => file.endsWith('.ts'))
+          .filter((file) => /\.tsx?$/.test(file))
           .map((file) => join(folder, file)),
       )
       .map((file) => [file, new Module(file)]),

@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import type { BranchControl, ChoiceControl, Control, TextControl } from '../../config/sdk/callback/form/control.ts';
-import { parametersForm } from '../../config/sdk/callback/form/parameters-form.ts';
+import { parametersForm } from '../../config/sdk/callback/form/parameters-form.tsx';
 import { inlineJson } from '../../core/display/json.ts';
 import { displayText } from '../../core/display/text.ts';
 import type { Json } from '../../core/json.ts';

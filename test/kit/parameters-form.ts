@@ -1,7 +1,7 @@
-import { parametersForm, readChanges, renderParametersForm } from '../../config/sdk/callback/form/parameters-form.ts';
-import type { FormProblem } from '../../config/sdk/callback/form/render.ts';
-import { html } from '../../config/sdk/callback/html.ts';
-import { page } from '../../config/sdk/callback/layout.ts';
+import { html } from 'hono/html';
+import { parametersForm, readChanges, renderParametersForm } from '../../config/sdk/callback/form/parameters-form.tsx';
+import type { FormProblem } from '../../config/sdk/callback/form/render.tsx';
+import { page } from '../../config/sdk/callback/layout.tsx';
 import type { StoredSchema } from '../../core/tool/json-schema.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { HtmlForm } from './html-form.ts';

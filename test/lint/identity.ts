@@ -19,7 +19,7 @@ const RULES: readonly (readonly [pattern: RegExp, instead: string])[] = [
 
 reportLines({
   paths: ['core', 'plugins', 'config', 'cli', 'examples', 'test/suites'],
-  includes: (file) => file.endsWith('.ts') && !/\/test\/|^test\/suites\/wrong\//.test(file),
+  includes: (file) => /\.tsx?$/.test(file) && !/\/test\/|^test\/suites\/wrong\//.test(file),
   *problems(line, previous) {
     if (/^\s*(\*|\/)/.test(line) || /per copy: \w/.test(previous)) return;
     for (const [pattern, instead] of RULES) {

@@ -5,7 +5,7 @@ import { reportLines } from './report-lines.ts';
  * messages and docs. Names are split where their case changes, so that a phrase is found in `wayBack` too.
  */
 
-const FILES = /\.(ts|mts|mjs|js|md|yaml|json)$/;
+const FILES = /\.(tsx?|mts|mjs|js|md|yaml|json)$/;
 const SKIPPED = /(^|\/)(package-lock\.json|words\.ts)$|^bench\/results\//;
 
 /** What must not occur, and what to write. Each is matched as whole words, without regard to case. */

@@ -6,6 +6,7 @@ import { isRequestId } from '../../../core/approval/request.ts';
 import type { ApprovalService, RequestRow } from '../../../core/approval/service.ts';
 import { callbackToken, isIssuedFor, type TokenClaims, tokensEqual, viewToken } from '../../../core/approval/token.ts';
 import { shortDigest } from '../../../core/tool/call-digest.ts';
+import type { ServerConfig } from '../../define.ts';
 import type { Runtime } from '../../load/runtime.ts';
 import { openApprovals } from '../approval-runtime.ts';
 import { commandLineLogin } from '../oidc-people.ts';
@@ -13,12 +14,13 @@ import { bearerOf, type PeopleSource } from '../people-source.ts';
 import { Callers } from './api/authenticate.ts';
 import { EventStreams } from './api/event-streams.ts';
 import { jsonDecision, parseForm, readDecisionBody, signalFor } from './decision-body.ts';
-import { answerForm } from './decision-form.ts';
+import { answerForm } from './decision-form.tsx';
 import { isForm, NOT_ALLOWED, NOT_FOUND, throttle, toHttpError, UNAUTHORIZED } from './http-errors.ts';
 import { peopleDoor } from './inbox/door.ts';
 import { inboxHandler, isInboxPlace, isInboxRoute } from './inbox/handler.ts';
-import { PAGE_HEADERS } from './layout.ts';
+import { PAGE_HEADERS } from './layout.tsx';
 import { RateLimit } from './limits.ts';
+import type { CallbackOptions } from './options.ts';
 import {
   type Account,
   closedPage,
@@ -27,7 +29,7 @@ import {
   decisionPage,
   messagePage,
   summaryPage,
-} from './page.ts';
+} from './page.tsx';
 import { isApiUrl, isPeopleRoute, type PeopleApi, peopleApi, unknownRoute } from './people-api.ts';
 import { openPresses, pressedChannel, pressesHandler } from './presses.ts';
 import { type HttpError, htmlResponse, jsonResponse } from './response.ts';
@@ -48,6 +50,8 @@ export interface CallbackContext {
   readonly sessions?: SignIn | undefined;
   /** With `approvals.server`. */
   readonly api?: PeopleApi | undefined;
+  /** `approvals.server.environments`. */
+  readonly environments?: ServerConfig['environments'];
   /** Of `approvals.channels`. */
   readonly presses?: ReadonlyMap<string, Presses> | undefined;
 }
@@ -57,14 +61,6 @@ interface Route {
   matches(request: Request): boolean;
   answer(request: Request): Promise<Response>;
   fail(request: Request, error: unknown): Response;
-}
-
-/** @experimental */
-export interface CallbackOptions {
-  /** The address that the connection of a request comes from: `approvals.proxy` with `peers` needs it. */
-  peerOf?(request: Request): string | undefined;
-  /** Ends open event streams of the API when your server stops; without it, they end when the client is closed. */
-  readonly stopping?: AbortSignal | undefined;
 }
 
 /** The token proves access to the request, not who used it. */
@@ -249,5 +245,6 @@ export async function openCallback(
     base !== undefined && (oidc || members)
       ? new SignIn({ verify: service.verifyToken, oidc, product, env, base, key })
       : undefined;
-  return callbackHandler({ approvals: service, product, env, key, people, base, sessions, api, presses }, options);
+  const context = { approvals: service, product, env, key, people, base, sessions, api, presses };
+  return callbackHandler({ ...context, environments: server?.environments }, options);
 }

@@ -6,8 +6,8 @@ import type { PendingSignIn } from '../../load/builtin.ts';
 import type { OidcPeople } from '../oidc-people.ts';
 import { PageCookies, seal, unseal } from './cookies.ts';
 import { assertSameSite, invalidDecision, NOT_FOUND } from './http-errors.ts';
-import { PAGE_HEADERS } from './layout.ts';
-import { type Account, signInPage } from './page.ts';
+import { PAGE_HEADERS } from './layout.tsx';
+import { type Account, signInPage } from './page.tsx';
 import { type HttpError, htmlResponse, redirectResponse } from './response.ts';
 
 /*

@@ -4,7 +4,7 @@ import { describeError, isSvcError } from '../../../../core/errors.ts';
 import type { Callers } from '../api/authenticate.ts';
 import { isHttpError } from '../http-errors.ts';
 import type { SignIn } from '../sign-in.ts';
-import { doorPage, refusedPage } from './door-page.ts';
+import { doorPage, refusedPage } from './door-page.tsx';
 
 /** A person in the inbox. */
 export interface Visitor {

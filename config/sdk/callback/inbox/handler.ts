@@ -1,5 +1,6 @@
 import { inboxPageAndCount } from '../../../../core/approval/inbox.ts';
 import { APPROVAL_STATUSES, isRequestId } from '../../../../core/approval/request.ts';
+import type { ServerConfig } from '../../../define.ts';
 import type { EventStreams } from '../api/event-streams.ts';
 import { parseForm, readDecisionBody } from '../decision-body.ts';
 import {
@@ -14,12 +15,12 @@ import {
   toHttpError,
 } from '../http-errors.ts';
 import { htmlResponse } from '../response.ts';
-import { answerRequest, type RequestContext, showRequest } from './answer-request.ts';
+import { answerRequest, type RequestContext, showRequest } from './answer-request.tsx';
 import type { Door, Visitor } from './door.ts';
-import { errorPage } from './door-page.ts';
-import type { InboxFrame } from './frame.ts';
-import { type ListFilter, listPage, refreshedList, type ShownList, showList } from './list-page.ts';
-import { isRefresh, LIST_AGE_MS, LIVE_HEADERS } from './live.ts';
+import { errorPage } from './door-page.tsx';
+import type { InboxFrame } from './frame.tsx';
+import { type ListFilter, listPage, refreshedList, type ShownList, showList } from './list-page.tsx';
+import { isRefresh, LIST_AGE_MS, LIVE_HEADERS } from './live.tsx';
 import { RecentReads } from './recent-reads.ts';
 
 /*
@@ -42,6 +43,8 @@ export const isInboxRoute = ({ url }: Request): boolean => ROUTE.test(new URL(ur
 export interface InboxContext extends RequestContext {
   /** The URL below which the inbox is, without a slash at the end. */
   readonly base: string;
+  /** By environment, the URL below which its inbox is. */
+  readonly environments?: ServerConfig['environments'];
   readonly streams: EventStreams;
 }
 
@@ -109,7 +112,11 @@ function placeOf(requestId: string | undefined, query: URLSearchParams): string 
   return `/inbox${requestId === undefined ? '' : `/${requestId}`}${kept.size === 0 ? '' : `?${kept}`}`;
 }
 
-async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSearchParams): Promise<ShownList> {
+async function list(
+  { approvals, environments }: InboxContext,
+  frame: InboxFrame,
+  query: URLSearchParams,
+): Promise<ShownList> {
   const filter = filterOf(query);
   const { status, agent, tool, text, mine } = filter;
   const cursor = query.get('cursor') ?? undefined;
@@ -125,6 +132,7 @@ async function list({ approvals }: InboxContext, frame: InboxFrame, query: URLSe
   const [page, { waiting, atLeast }] = await inboxPageAndCount(approvals, asked, MAX_COUNT).catch(refuseQuery);
   return showList({
     ...frame,
+    environments,
     filter,
     page,
     waiting: `${waiting}${atLeast ? '+' : ''}`,

@@ -1,16 +1,16 @@
+import type { Child } from 'hono/jsx';
 import { describeError, isSvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { ParameterProblem, StoredSchema } from '../../../../core/tool/json-schema.ts';
 import type { ToolParameters } from '../../../../core/tool/parameters.ts';
 import { pathText } from '../../../../core/validate-shape.ts';
 import { parseModifiedParams } from '../decision-body.ts';
-import { type Content, html } from '../html.ts';
 import { isHttpError } from '../http-errors.ts';
 import { MAX_BODY_BYTES } from '../limits.ts';
 import { applyAction, buildControls, MAX_PARTS, withoutSwitches } from './build-controls.ts';
 import { type Control, isSame } from './control.ts';
 import { withPlainBreaks } from './field-text.ts';
-import { type FormProblem, renderControls } from './render.ts';
+import { type FormProblem, renderControls } from './render.tsx';
 
 /**
  * A form for the changes to the parameters of a call. `json`: without a schema, or with too much for fields. `kept`: what was
@@ -171,22 +171,42 @@ const isWithin = (parameter: string, path: string): boolean =>
   parameter.startsWith(path) && ['', '.', '['].includes(parameter.charAt(path.length));
 
 /** The fields of the form, and the hidden one that says of which kind they are. `isOpen`: a person is changing them. */
-export function renderParametersForm(form: ParametersForm, problems: readonly FormProblem[], isOpen: boolean): Content {
+export function renderParametersForm(form: ParametersForm, problems: readonly FormProblem[], isOpen: boolean): Child {
   if (form.kind === 'kept') {
     const kept = [...form.posted].filter(([name]) => name === 'form' || name === JSON_FIELD || isParameterField(name));
-    return kept.map(([name, text]) => html`<input type="hidden" name="${name}" value="${text}">\n`);
+    return kept.map(([name, text]) => <input type="hidden" name={name} value={text} />);
   }
-  const kind = html`<input type="hidden" name="form" value="${form.kind}">`;
+  const kind = <input type="hidden" name="form" value={form.kind} />;
   if (form.kind === 'fields') {
     if (form.controls.length === 0) return kind;
-    return html`${kind}
-<details${isOpen && html` open`}><summary>Change the parameters</summary>
-${renderControls(form.controls, problems)}</details>
-`;
+    return (
+      <>
+        {kind}
+        <details open={isOpen}>
+          <summary>Change the parameters</summary>
+          {renderControls(form.controls, problems)}
+        </details>
+      </>
+    );
   }
-  const isInvalid = problems.length > 0;
-  return html`${kind}
-<p><label>Parameters to change, as JSON; only when approving <textarea id="${JSON_FIELD}" name="${JSON_FIELD}" rows="3" spellcheck="false"${isInvalid && html` aria-invalid="true"`}>
-${form.text}</textarea></label></p>
-`;
+  return (
+    <>
+      {kind}
+      <p>
+        <label>
+          Parameters to change, as JSON; only when approving{' '}
+          <textarea
+            id={JSON_FIELD}
+            name={JSON_FIELD}
+            rows={3}
+            spellcheck={false}
+            aria-invalid={problems.length > 0 ? 'true' : undefined}
+          >
+            {'\n'}
+            {form.text}
+          </textarea>
+        </label>
+      </p>
+    </>
+  );
 }

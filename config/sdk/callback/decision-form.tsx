@@ -1,3 +1,4 @@
+import type { Child } from 'hono/jsx';
 import { needsReason, ruleOf } from '../../../core/approval/apply-decision.ts';
 import { decide, mergedParameters, type SignalOptions, type SignalResult } from '../../../core/approval/decide.ts';
 import { toApprovalRecord } from '../../../core/approval/public-view.ts';
@@ -10,7 +11,7 @@ import { isPlanRequest } from '../../../core/migration/plan-approver.ts';
 import type { ParameterProblem } from '../../../core/tool/json-schema.ts';
 import type { ToolParameters } from '../../../core/tool/parameters.ts';
 import { type Decision, parseModifiedParams, signalFor } from './decision-body.ts';
-import { diffJson, type JsonChange, renderDiff } from './form/diff.ts';
+import { diffJson, type JsonChange, renderDiff } from './form/diff.tsx';
 import {
   inFieldOrder,
   isParameterField,
@@ -21,9 +22,8 @@ import {
   problemsOfForm,
   readChanges,
   renderParametersForm,
-} from './form/parameters-form.ts';
-import { type FormProblem, PROBLEMS, renderQuotation } from './form/render.ts';
-import { type Html, html } from './html.ts';
+} from './form/parameters-form.tsx';
+import { type FormProblem, PROBLEMS, renderQuotation } from './form/render.tsx';
 import { invalidDecision } from './http-errors.ts';
 
 /*
@@ -208,30 +208,64 @@ interface FormFrame {
   /** The field `view`. */
   readonly view: string;
   /** Of the site: further hidden fields. */
-  readonly hidden?: Html | undefined;
+  readonly hidden?: Child;
   /** What is asked, above the buttons. */
-  readonly question: Html;
+  readonly question: Child;
 }
 
 /** The form of a decision. Enter in a one-line field presses its first button, which only shows it again. */
 export function renderDecisionForm(
   { request, form, problems, posted }: FormView,
   { view, hidden, question }: FormFrame,
-): Html {
+): Child {
   const isMissing = problems.some(({ field }) => field === REASON);
   const hint = reasonHint(request);
   const described = [...(hint ? [`${REASON}-hint`] : []), ...(isMissing ? [`${REASON}-problem`] : [])].join(' ');
-  const state = html`${described !== '' && html` aria-describedby="${described}"`}${isMissing && html` aria-invalid="true"`}`;
-  return html`<form method="post" id="${FORM}">
-<button class="default" name="action" value="draw" tabindex="-1" aria-hidden="true">Show the form again</button>
-<input type="hidden" name="view" value="${view}">${hidden}
-${form && renderParametersForm(form, problems, posted !== undefined)}${question}
-<div class="field"><label for="${REASON}">Reason</label>${hint && html`<p class="hint" id="${REASON}-hint">${hint}</p>`}${
-    isMissing && html`<p class="bad" id="${REASON}-problem">Write a reason.</p>`
-  }<textarea id="${REASON}" name="reason" rows="1" maxlength="2000" dir="auto"${state}>
-${posted?.get('reason') ?? ''}</textarea></div>
-<div class="buttons"><button name="action" value="approve" formaction="#${PROBLEMS}">Approve</button><button name="action" value="reject" formaction="#${PROBLEMS}">Reject</button></div>
-</form>`;
+  return (
+    <form method="post" id={FORM}>
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: it cannot be reached with the keyboard */}
+      <button class="default" name="action" value="draw" tabindex={-1} aria-hidden="true">
+        Show the form again
+      </button>
+      <input type="hidden" name="view" value={view} />
+      {hidden}
+      {form && renderParametersForm(form, problems, posted !== undefined)}
+      {question}
+      <div class="field">
+        <label for={REASON}>Reason</label>
+        {hint && (
+          <p class="hint" id={`${REASON}-hint`}>
+            {hint}
+          </p>
+        )}
+        {isMissing && (
+          <p class="bad" id={`${REASON}-problem`}>
+            Write a reason.
+          </p>
+        )}
+        <textarea
+          id={REASON}
+          name="reason"
+          rows={1}
+          maxlength={2000}
+          dir="auto"
+          aria-describedby={described || undefined}
+          aria-invalid={isMissing ? 'true' : undefined}
+        >
+          {'\n'}
+          {posted?.get('reason') ?? ''}
+        </textarea>
+      </div>
+      <div class="buttons">
+        <button name="action" value="approve" formaction={`#${PROBLEMS}`}>
+          Approve
+        </button>
+        <button name="action" value="reject" formaction={`#${PROBLEMS}`}>
+          Reject
+        </button>
+      </div>
+    </form>
+  );
 }
 
 function reasonHint({ rule }: ApprovalRecord): string | undefined {
@@ -250,15 +284,34 @@ function reasonHint({ rule }: ApprovalRecord): string | undefined {
 /** The changes and the reason, with what was posted: it comes back as it is. */
 export function renderConfirmation(
   { posted, changes, digest }: Extract<FormAnswer, { readonly kind: 'confirm' }>,
-  question: Html,
-): Html {
+  question: Child,
+): Child {
   const kept = [...posted].filter(([name]) => name !== 'action' && name !== 'confirmed');
-  const fields = kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">\n`);
   const reason = reasonOf(posted);
-  return html`${renderDiff(changes)}${reason !== '' && html`\n<h2>Your reason</h2>\n${renderQuotation(reason)}`}
-<form method="post">
-${fields}<input type="hidden" name="confirmed" value="${digest}">
-${question}
-<div class="buttons"><button name="action" value="approve">Approve with these changes</button><button name="action" value="edit">Back to the form</button></div>
-</form>`;
+  return (
+    <>
+      {renderDiff(changes)}
+      {reason !== '' && (
+        <>
+          <h2>Your reason</h2>
+          {renderQuotation(reason)}
+        </>
+      )}
+      <form method="post">
+        {kept.map(([name, value]) => (
+          <input type="hidden" name={name} value={value} />
+        ))}
+        <input type="hidden" name="confirmed" value={digest} />
+        {question}
+        <div class="buttons">
+          <button name="action" value="approve">
+            Approve with these changes
+          </button>
+          <button name="action" value="edit">
+            Back to the form
+          </button>
+        </div>
+      </form>
+    </>
+  );
 }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { raw } from 'hono/html';
+import type { Child } from 'hono/jsx';
 import type { ApprovalRecord } from '../../../../core/approval/request.ts';
-import { type Html, html } from '../html.ts';
-import { PAGE_HEADERS } from '../layout.ts';
-import type { InboxFrame } from './frame.ts';
+import { PAGE_HEADERS } from '../layout.tsx';
+import type { InboxFrame } from './frame.tsx';
 
 /*
  * What keeps an open page current: it counts down by the server's clock, loads the page again when an event says that
@@ -192,18 +193,24 @@ interface LivePage extends Pick<InboxFrame, 'inboxUrl'> {
   readonly request?: Pick<ApprovalRecord, 'requestId' | 'status' | 'run'>;
 }
 
-export const LIVE_SCRIPT: Html = html`<script>${{ markup: SCRIPT }}</script>`;
+export const LIVE_SCRIPT: Child = raw(`<script>${SCRIPT}</script>`);
 
 /** A script loads a page again for what has changed in it. */
 export const isRefresh = ({ headers }: Request): boolean => headers.get(REFRESH) !== null;
 
 /** Makes a page live, with `LIVE_SCRIPT` after it. What it announces is read out. */
-export function liveState({ inboxUrl, now, request }: LivePage): Html {
-  const about =
-    request &&
-    html` data-request="${request.requestId}" data-status="${request.status}"${mayStillRun(request) && html` data-open`}`;
-  const events = `${inboxUrl}/events${request ? `?request=${request.requestId}` : ''}`;
-  return html`<p role="status" aria-live="polite" data-events="${events}" data-now="${now.getTime()}"${about}></p>`;
+export function liveState({ inboxUrl, now, request }: LivePage): Child {
+  return (
+    <p
+      role="status"
+      aria-live="polite"
+      data-events={`${inboxUrl}/events${request ? `?request=${request.requestId}` : ''}`}
+      data-now={now.getTime()}
+      data-request={request?.requestId}
+      data-status={request?.status}
+      data-open={request && mayStillRun(request) ? '' : undefined}
+    />
+  );
 }
 
 const mayStillRun = ({ status, run }: Pick<ApprovalRecord, 'status' | 'run'>): boolean =>

@@ -1,10 +1,8 @@
-import { DEFAULT_WIDTH } from '../../../../core/display/fold.ts';
-import { jsonLines, warningLines } from '../../../../core/display/json.ts';
+import type { Child } from 'hono/jsx';
 import { displayText } from '../../../../core/display/text.ts';
 import { isPlainObject, type Json } from '../../../../core/json.ts';
 import { type Path, pathText } from '../../../../core/validate-shape.ts';
-import { type Html, html } from '../html.ts';
-import { renderJson } from '../render-json.ts';
+import { renderJsonBlock } from '../render-json.tsx';
 import { isSame } from './control.ts';
 
 /** A value that was added has no `before`, and one that was removed no `after`. */
@@ -41,18 +39,27 @@ function diffLists(before: readonly Json[], after: readonly Json[], path: Path):
 }
 
 /** A list of changes, with hidden characters written out. */
-export function renderDiff(changes: readonly JsonChange[]): Html {
-  return html`<dl class="diff">${changes.map(
-    ({ path, before, after }) => html`<dt>${displayText(pathText(path))}</dt>
-<dd><div class="before"><span class="muted">Before</span>${renderValue(before, path, 'not present')}</div><div class="after"><span class="muted">After</span>${renderValue(after, path, 'removed')}</div></dd>
-`,
-  )}</dl>`;
-}
+export const renderDiff = (changes: readonly JsonChange[]): Child => (
+  <dl class="diff">
+    {changes.map(({ path, before, after }) => (
+      <>
+        <dt>{displayText(pathText(path))}</dt>
+        <dd>
+          <div class="before">
+            <span class="muted">Before</span>
+            {renderValue(before, path, 'not present')}
+          </div>
+          <div class="after">
+            <span class="muted">After</span>
+            {renderValue(after, path, 'removed')}
+          </div>
+        </dd>
+      </>
+    ))}
+  </dl>
+);
 
-function renderValue(value: Json | undefined, path: Path, absent: string): Html {
-  if (value === undefined) return html`<p>${absent}</p>`;
-  const warnings = warningLines({ [pathText(path)]: value });
-  return html`<pre>${renderJson(jsonLines(value, DEFAULT_WIDTH).join('\n'))}</pre>${
-    warnings.length > 0 && html`<pre class="warnings">${warnings.join('\n')}</pre>`
-  }`;
+function renderValue(value: Json | undefined, path: Path, absent: string): Child {
+  if (value === undefined) return <p>{absent}</p>;
+  return renderJsonBlock(value, { [pathText(path)]: value });
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Content, type Html, html } from './html.ts';
+import { raw } from 'hono/html';
+import type { Child } from 'hono/jsx';
 
 const STYLE = `:root{color-scheme:light dark;--back:#f4f6f8;--card:#fff;--text:#1a2029;--muted:#56606c;--line:#dde3e9;--field:#818b96;--accent:#0b57d0;--accent-soft:#eaf1fe;--on-accent:#fff;--good:#116329;--bad:#b3261e;--warn:#fff6dc;--shadow:0 1px 2px #1a20290d,0 4px 16px #1a20290a}
 @media(prefers-color-scheme:dark){:root{--back:#0f1317;--card:#181d23;--text:#e6eaee;--muted:#a2adb9;--line:#2e3640;--field:#76818d;--accent:#8ab4f8;--accent-soft:#1b2a42;--on-accent:#0b1a31;--good:#7ee2a8;--bad:#ff9a92;--warn:#352d14;--shadow:none}}
@@ -64,7 +65,7 @@ export const PAGE_HEADERS = {
 
 interface Layout {
   /** What is above the heading. */
-  readonly bar?: Content;
+  readonly bar?: Child;
   /** For what has columns. */
   readonly isWide?: boolean;
   /** Of the window; default: the title. */
@@ -72,17 +73,25 @@ interface Layout {
 }
 
 /** A whole page. */
-export function page(title: string, body: Content, { bar, isWide = false, windowTitle = title }: Layout = {}): string {
-  const style: Html = { markup: STYLE };
-  return html`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="robots" content="noindex"><meta name="viewport" content="width=device-width"><title>${windowTitle}</title><link rel="icon" href="${ICON}"><style>${style}</style></head>
-<body${isWide && html` class="wide"`}>
-${
-  bar &&
-  html`<header class="bar">${bar}</header>
-`
-}<main><h1>${title}</h1>
-${body}
-</main></body></html>
-`.markup;
+export function page(title: string, body: Child, { bar, isWide = false, windowTitle = title }: Layout = {}): string {
+  const document = (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="robots" content="noindex" />
+        <meta name="viewport" content="width=device-width" />
+        <title>{windowTitle}</title>
+        <link rel="icon" href={ICON} />
+        <style>{raw(STYLE)}</style>
+      </head>
+      <body class={isWide ? 'wide' : undefined}>
+        {bar && <header class="bar">{bar}</header>}
+        <main>
+          <h1>{title}</h1>
+          {body}
+        </main>
+      </body>
+    </html>
+  );
+  return `<!doctype html>\n${document}\n`;
 }

@@ -8,15 +8,14 @@ import { viewToken } from '../../../../core/approval/token.ts';
 import { describeError } from '../../../../core/errors.ts';
 import { shortDigest } from '../../../../core/tool/call-digest.ts';
 import { detailsOf } from '../../approval-details.ts';
-import { answerForm, type FormView, renderConfirmation, renderDecisionForm } from '../decision-form.ts';
-import { renderSummary } from '../form/render.ts';
-import { html } from '../html.ts';
-import { questionOf, renderQuestion } from '../page.ts';
+import { answerForm, type FormView, renderConfirmation, renderDecisionForm } from '../decision-form.tsx';
+import { renderSummary } from '../form/render.tsx';
+import { questionOf, renderQuestion } from '../page.tsx';
 import { htmlResponse, httpErrorOf, redirectResponse } from '../response.ts';
 import { tokenClaims } from '../token.ts';
-import type { InboxFrame } from './frame.ts';
-import { LIVE_HEADERS } from './live.ts';
-import { confirmationPage, requestPage } from './request-page.ts';
+import type { InboxFrame } from './frame.tsx';
+import { LIVE_HEADERS } from './live.tsx';
+import { confirmationPage, requestPage } from './request-page.tsx';
 
 export interface RequestContext {
   readonly approvals: ApprovalService;
@@ -85,7 +84,7 @@ function renderForm(context: RequestContext, frame: InboxFrame, row: RequestRow,
   const digest = shortDigest(row.record.body.digest);
   return renderDecisionForm(shown, {
     view: viewOf(context, row),
-    hidden: html`<input type="hidden" name="person" value="${frame.visitor.principal.id}">`,
+    hidden: <input type="hidden" name="person" value={frame.visitor.principal.id} />,
     question: renderQuestion({ request: shown.request, product, env }, digest),
   });
 }
@@ -123,7 +122,7 @@ export async function answerRequest(
     if (answer.kind !== 'confirm') return redirectResponse(`${frame.inboxUrl}/${requestId}`);
     const { product, env } = context;
     const request = await detailsOf(context.approvals, row);
-    const question = html`<p class="question">${questionOf({ request, product, env })} with these changes?</p>`;
+    const question = <p class="question">{questionOf({ request, product, env })} with these changes?</p>;
     const shown = { ...frame, request, now: new Date(await context.approvals.clock.now()) };
     return htmlResponse(200, confirmationPage(shown, renderConfirmation(answer, question)), LIVE_HEADERS);
   } catch (error) {
