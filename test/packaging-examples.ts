@@ -252,7 +252,7 @@ test('channel-slack and policy, installed, take part in calls that the command l
     assert.equal((await fetch(signedRequest(pressed, { url, secret: 'another secret' }))).status, 401);
     assert.equal((await fetch(signedRequest(pressed, { url }))).status, 200);
     assert.match((await other.ended).stdout, /^outcome completed paid 30 for 1234$/m);
-    assert.match(responseUrls.take(response_url), new RegExp(`${action.value} is approved by <@U1>`));
+    assert.match(responseUrls.take(response_url).text, new RegExp(`${action.value} is approved by <@U1>`));
   } finally {
     for (const program of started) await program.stop();
     api.close();

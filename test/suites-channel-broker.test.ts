@@ -6,8 +6,11 @@ import { test } from './kit/test.ts';
 import { brokerSuite } from './suites/broker-suite.ts';
 import { channelSuite } from './suites/channel-suite.ts';
 import type { TestFunction } from './suites/suite.ts';
-import { BROKER_FAULTS, withBrokerFault } from './suites/wrong/broker-faults.ts';
+import { withBrokerFault } from './suites/wrong/broker-fault.ts';
+import { BROKER_FAULTS } from './suites/wrong/broker-faults.ts';
+import { BROKER_QUEUE_FAULTS } from './suites/wrong/broker-queue-faults.ts';
 import { CHANNEL_FAULTS, RIGHT_CHANNELS } from './suites/wrong/channel-faults.ts';
+import { CHANNEL_PRESS_FAULTS } from './suites/wrong/channel-press-faults.ts';
 import { CHANNEL_TEXT_FAULTS } from './suites/wrong/channel-text-faults.ts';
 
 /**
@@ -47,7 +50,7 @@ channelSuite(test, slackUnderTest);
 
 test('the suite detects every wrong channel', () =>
   assertDetected(
-    [...CHANNEL_FAULTS, ...CHANNEL_TEXT_FAULTS].flatMap(({ detectedBy, channel, ...fault }) =>
+    [...CHANNEL_FAULTS, ...CHANNEL_PRESS_FAULTS, ...CHANNEL_TEXT_FAULTS].flatMap(({ detectedBy, channel, ...fault }) =>
       detectedBy.map((name) => ({ ...fault, detectedBy: name, declare: (test) => channelSuite(test, channel) })),
     ),
   ));
@@ -77,7 +80,7 @@ if (rabbitmqUnderTest.skip !== undefined) test.skip(WRONG_BROKERS, rabbitmqUnder
 else {
   test(WRONG_BROKERS, () =>
     assertDetected(
-      BROKER_FAULTS.map((fault) => {
+      [...BROKER_FAULTS, ...BROKER_QUEUE_FAULTS].map((fault) => {
         const wrong = withBrokerFault(rabbitmqUnderTest, fault);
         return { ...fault, declare: (test) => brokerSuite(test, wrong) };
       }),

@@ -97,6 +97,8 @@ const FAULTS: Readonly<Record<WrongDialect, readonly [name: string, message: Reg
     /is not rejected with connection_failed: .*ECONNREFUSED/,
   ],
   'waits for a server that does not answer': [OPENING, /connect\('[^']+'\) did not end within 20000 ms/],
+  'leaves a timer after a failed attempt to connect': [OPENING, /connect\('[^']+'\) failed, and left a timer/],
+  'leaves the connection of a failed attempt open': [OPENING, /connect\('[^']+'\) failed, and left a connection/],
   'lists no unsupported object': ['what a model cannot express is listed', /unsupportedObjects returned \[\]/],
   'keeps everything in memory': [SURVIVES, /kept/],
   'acknowledges a record before it is stored': [SURVIVES, /undefined !== 1/],

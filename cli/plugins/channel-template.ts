@@ -105,7 +105,7 @@ import { type ButtonPress, type ChannelMessage, httpReceiver, type PressesUnderT
 
 /** To do: the service as its documentation describes it. */
 
-const [SECRET, CHAT] = ['not-a-real-secret', 'payments'];
+const [SECRET, CHAT, OTHER_CHAT] = ['not-a-real-secret', 'payments', 'another'];
 
 interface Message {
   readonly text: string;
@@ -120,6 +120,7 @@ export const receiver = () =>
     options: (url) => ({ url, chat: CHAT, secret: SECRET }),
     secrets: [SECRET],
     displayed: (body) => unescaped((JSON.parse(body) as Message).text),
+    replaces: ({ method }) => method === 'PATCH',
     responses: { accepts: (response, number) => response.end(JSON.stringify({ id: \`message-\${number}\` })) },
   });
 
@@ -129,7 +130,7 @@ function pressRequest({ raw }: ChannelMessage, press: ButtonPress): Request | un
   const { buttons } = JSON.parse(raw.slice(raw.indexOf('\\n'))) as Message;
   const pressed = buttons.find(({ button }) => button === press.button);
   if (!pressed) return undefined;
-  const body = JSON.stringify({ ...pressed, user: press.user, chat: press.isElsewhere ? 'another' : CHAT });
+  const body = JSON.stringify({ ...pressed, user: press.user, chat: press.isElsewhere ? OTHER_CHAT : CHAT });
   const time = String(press.sentAt.getTime());
   const hmac = createHmac('sha256', press.isForged ? 'another secret' : SECRET);
   const headers = { 'x-time': time, 'x-signature': hmac.update(\`\${time}.\${body}\`).digest('hex') };
@@ -140,6 +141,7 @@ function pressRequest({ raw }: ChannelMessage, press: ButtonPress): Request | un
 export const presses: PressesUnderTest = {
   request: pressRequest,
   seen: async (response) => unescaped(await response.text()),
+  elsewhere: { chat: OTHER_CHAT },
 };
 `;
 

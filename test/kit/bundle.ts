@@ -41,6 +41,7 @@ const LOADED_ELSEWHERE = [
   'test/suites/key-value-file-process.ts',
   'test/suites/wrong/dialects.ts',
   'test/suites/wrong/key-value-files.ts',
+  'test/suites/wrong/ordered-key-servers.ts',
   'test/kit/file-store.ts',
   'test/kit/ordered-keys.ts',
   ...['cassandra', 'dynamodb', 'mariadb', 'mongodb', 'mysql', 'postgresql'].map(

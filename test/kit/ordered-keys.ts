@@ -99,15 +99,22 @@ async function open(url: string): Promise<OrderedKeyServer> {
   };
 }
 
-export const orderedKeys = keyValueDialect({
-  name: 'ordered-keys',
-  unsupported: UNSUPPORTED_BY_KEY_VALUE,
-  identify: (url) => new URL(url).host + new URL(url).pathname,
-  async open(url, options) {
-    readSettings('Ordered keys', {}, options);
-    return orderedKeyDriver(await open(url));
-  },
-});
+export type ServerChange = (server: OrderedKeyServer) => Partial<OrderedKeyServer>;
+
+/** The dialect of such a server, with other functions. */
+export const orderedKeysWith = (change: ServerChange) =>
+  keyValueDialect({
+    name: 'ordered-keys',
+    unsupported: UNSUPPORTED_BY_KEY_VALUE,
+    identify: (url) => new URL(url).host + new URL(url).pathname,
+    async open(url, options) {
+      readSettings('Ordered keys', {}, options);
+      const server = await open(url);
+      return orderedKeyDriver({ ...server, ...change(server) });
+    },
+  });
+
+export const orderedKeys = orderedKeysWith(() => ({}));
 
 export default definePlugin({
   name: 'ordered-keys',

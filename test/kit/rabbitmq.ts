@@ -1,7 +1,7 @@
 import amqp from 'amqplib';
 import rabbitmq from '../../plugins/brokers/rabbitmq/broker.ts';
 import { find } from '../servers/find.ts';
-import type { BrokerClient, BrokerMessage, BrokerUnderTest } from '../suites/broker-suite.ts';
+import type { BrokerClient, BrokerMessage, BrokerUnderTest } from '../suites/broker-under-test.ts';
 
 const found = await find('rabbitmq');
 const server = new URL('missing' in found ? 'amqp://guest:guest@127.0.0.1:5672' : found.url);

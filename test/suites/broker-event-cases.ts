@@ -5,9 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { BrokerEvent } from '../../core/approval/channel.ts';
 import { type Json, tryParseJson } from '../../core/json.ts';
 import { MAX_PARAMETERS_BYTES } from '../../core/tool/call-digest.ts';
-import type { BrokerCase } from './broker-suite.ts';
+import type { BrokerCases } from './broker-case.ts';
 import type { DeclareCase } from './suite.ts';
-import type { waitUntil as waitAtMost } from './wait-until.ts';
 
 /** The timeout that the gate sets for an attempt. */
 const ATTEMPT_MS = 15_000;
@@ -16,11 +15,7 @@ const DAY_MS = 86_400_000;
 const SHORT_MS = 1_000;
 
 /** Declares what becomes of the content, the name and the expiry of an event. */
-export function declareEventCases(
-  on: DeclareCase,
-  withBroker: (body: (context: BrokerCase) => Promise<void>) => Promise<void>,
-  waitUntil: typeof waitAtMost,
-): void {
+export function declareEventCases(on: DeclareCase, { withBroker, waitUntil }: BrokerCases): void {
   on(
     'an event arrives unchanged',
     () =>

@@ -1,6 +1,6 @@
 import type { Presses } from '../../core/approval/presses.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
-import type { ChannelMessage } from './channel-suite.ts';
+import type { ChannelMessage } from './channel-under-test.ts';
 
 /** Presses as a service does not send them, or not for a button that the channel has. */
 

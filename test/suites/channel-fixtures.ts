@@ -4,12 +4,15 @@ import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { Json } from '../../core/json.ts';
 import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
+import type { ChannelMessage, ChannelReceiver } from './channel-under-test.ts';
 
 /** What the channel suite delivers, reminds of and reports. */
 
 export const TOKEN = 'v1.a-token-that-decides';
 /** Where the service sends presses: below the callback base of the client under test, by the name of its channel. */
 export const TESTED_PRESS_URL = 'https://shop.example/svc/channels/tested';
+/** That of a second channel of the client. */
+export const OTHER_PRESS_URL = 'https://shop.example/svc/channels/other';
 /** ANSI, a text direction override, a zero-width space, a null, a tag character: all of them invisible. */
 export const UNSAFE_TEXTS = ['\u001b[2Jgone', '\u202etxt.exe', 'pay\u200bpal', 'nul\u0000l', 'tag\u{e0041}ged'];
 
@@ -70,3 +73,9 @@ export function storedReceipts(value: unknown): readonly Json[] {
 
 /** The timeout that the gate sets for an attempt. */
 export const signal = (): AbortSignal => AbortSignal.timeout(15_000);
+
+export function onlyMessage(receiver: ChannelReceiver): ChannelMessage {
+  const messages = receiver.received();
+  assert.equal(messages.length, 1, `one attempt sent ${messages.length} messages`);
+  return messages[0] as ChannelMessage;
+}

@@ -4,7 +4,12 @@ import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { Json } from '../../core/json.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
 import { decisionRecord, delivery, notice, signal, storedReceipts, TOKEN } from './channel-fixtures.ts';
-import { type ChannelMessage, type ChannelReceiver, type ChannelUnderTest, containsText } from './channel-suite.ts';
+import {
+  type ChannelMessage,
+  type ChannelReceiver,
+  type ChannelUnderTest,
+  containsText,
+} from './channel-under-test.ts';
 import { assertHarmless, assertShown, hostileTexts } from './harmless-text.ts';
 import type { DeclareCase } from './suite.ts';
 

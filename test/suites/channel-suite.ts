@@ -1,79 +1,24 @@
 import * as assert from 'node:assert/strict';
 import { type Channel, isDeliveryFailed } from '../../core/approval/channel.ts';
 import { displayText } from '../../core/display/text.ts';
-import { Kernel, type Plugin } from '../../core/kernel.ts';
+import { Kernel } from '../../core/kernel.ts';
 import { applyPlugin } from '../../core/plugin.ts';
-import { frozenClone } from '../../core/tool/safe-json.ts';
-import { type DecisionsUnderTest, declareDecisionCases, skippedCases } from './channel-decisions.ts';
-import { decisionRecord, delivery, notice, signal, storedReceipts, TOKEN, UNSAFE_TEXTS } from './channel-fixtures.ts';
+import { decisionRecord, delivery, notice, onlyMessage, signal, storedReceipts } from './channel-fixtures.ts';
 import { declareReportCases } from './channel-reports.ts';
+import { declareTextCases } from './channel-text-cases.ts';
+import {
+  type ChannelReceiver,
+  type ChannelUnderTest,
+  containsText,
+  RETRY_AFTER_SECONDS,
+} from './channel-under-test.ts';
+import { decisionCases, type GateOptions, skippedCases } from './decision-case.ts';
 import { expectError, expectRejection } from './expect-error.ts';
+import { declareForgedPressCases } from './forged-press-cases.ts';
 import { type GateUnderTest, withGate } from './gate-client.ts';
-import { assertHarmless, assertShown, excerpt, hostileTexts, missingTexts, unfolded } from './harmless-text.ts';
-import { suite, type TestFunction, type UnderTest, withTimeout } from './suite.ts';
+import { declarePressCases } from './press-cases.ts';
+import { suite, type TestFunction, withTimeout } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
-
-/** A channel, and a receiver of what it delivers. */
-export interface ChannelUnderTest extends UnderTest {
-  /** The plugin that its package exports. */
-  readonly plugin: Plugin;
-  /** The name under which the plugin registers the channel. */
-  readonly type: string;
-  /** A person must not see misleading characters; a program must receive every character unchanged. */
-  readonly reader: 'person' | 'program';
-  /** Markup of the medium, which must arrive as text: `['<!channel>']` on Slack. Empty if the medium shows every text as it is. */
-  readonly markup: readonly string[];
-  /**
-   * The parts of `raw` in which markup has an effect, such as all that is not in a code block. Default: all of it. Let `markup`
-   * then also contain what would end a code block.
-   */
-  markupArea?(raw: string): string;
-  /** How decisions are made in the medium, or why none are: the reason with which their cases are skipped. */
-  readonly decisions: DecisionsUnderTest | string;
-  /** Creates a fake of the service for one case. */
-  receiver(): Promise<ChannelReceiver>;
-}
-
-export interface ChannelReceiver {
-  /** The options in `approvals.channels` other than `type`. */
-  readonly options: Readonly<Record<string, unknown>>;
-  /** Texts in the options that must not occur in an error. */
-  readonly secrets: readonly string[];
-  /** Every message, oldest first, including those it did not accept. */
-  received(): readonly ChannelMessage[];
-  /** Changes how it responds from now on. It starts as `accepts`. */
-  setBehaviour(behaviour: ReceiverBehaviour): void;
-  /** The number of senders that wait for a response. Without it, connections left open are not detected. */
-  pending?(): number;
-  /** Stops the receiver. A second call does nothing. */
-  close(): void | Promise<void>;
-}
-
-export interface ChannelMessage {
-  /** Everything that was sent. */
-  readonly raw: string;
-  /** What the reader sees of it; for a program, the JSON that it reads. */
-  readonly displayed: string;
-}
-
-/** Whether a message contains a text, which the medium may escape. */
-export const containsText = ({ raw, displayed }: ChannelMessage, text: string): boolean =>
-  raw.includes(text) || displayed.includes(text);
-
-/** `rateLimits`: rejects the message and requests a pause of RETRY_AFTER_SECONDS, as the service does. */
-export type ReceiverBehaviour = 'accepts' | 'fails' | 'rateLimits' | 'hangs';
-
-/** The pause that a receiver in the state `rateLimits` requests, in seconds. */
-export const RETRY_AFTER_SECONDS = 7;
-
-const LONG = 40_000;
-const PLAIN = [
-  '"quotes" and \\ and \'',
-  '<b>bold</b> & more',
-  '# 1 *two* _three_ `four`',
-  '日本語 😀 ñ',
-  '{{x}} $(y) %s',
-];
 
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -98,22 +43,16 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
     const throughGate = (
       receiver: ChannelReceiver,
       body: (gate: GateUnderTest) => Promise<void>,
-      { timeoutMs = 60_000 }: { readonly timeoutMs?: number } = {},
+      { timeoutMs = 60_000, channels }: GateOptions = {},
     ) =>
       withGate(
         {
           config: { plugins: [channel.plugin] },
-          approvals: { channels: { tested: { type: channel.type, ...receiver.options } } },
+          approvals: { channels: { tested: { type: channel.type, ...receiver.options }, ...channels } },
           humanInLoop: { approvalTimeout: timeoutMs },
         },
         body,
       );
-    const onlyMessage = (receiver: ChannelReceiver): ChannelMessage => {
-      const messages = receiver.received();
-      assert.equal(messages.length, 1, `one attempt sent ${messages.length} messages`);
-      return messages[0] as ChannelMessage;
-    };
-
     on(
       'one attempt sends one message that shows the whole request',
       () =>
@@ -291,108 +230,14 @@ export function channelSuite(test: TestFunction, channel: ChannelUnderTest): voi
       { promise: 'The factory throws `config_invalid` for invalid options, before the first request.' },
     );
 
-    on(
-      'hostile text is harmless',
-      () =>
-        withReceiver(async (receiver, tested) => {
-          const texts = [...hostileTexts(channel), ...PLAIN];
-          const parameters = Object.fromEntries(texts.map((text, index) => [`p${index}`, text]));
-          const request = delivery({ ...parameters, ...Object.fromEntries(UNSAFE_TEXTS.map((name) => [name, 1])) });
-          await tested.deliver(
-            { ...request, reason: texts.join(' '), agentTag: `payouts ${texts.join(' ')}` },
-            signal(),
-          );
-          const message = onlyMessage(receiver);
-          if (channel.reader === 'program')
-            assert.deepEqual(missingTexts(texts, message.displayed), [], 'some texts were changed');
-          assertHarmless(channel, message, 'the request');
-          assertShown(channel, message, 'the request');
-        }),
-      {
-        promise:
-          channel.reader === 'person'
-            ? 'Parameters are written by a model: show them with displayText() or displayJson(), and escape the markup of the medium.'
-            : 'A program receives every text unchanged.',
-      },
-    );
-
-    on(
-      'shortened text is marked',
-      () =>
-        withReceiver(async (receiver, tested) => {
-          const long = `${'x'.repeat(LONG)}and nothing else`;
-          await tested.deliver(delivery({ note: long, orderId: '1234' }), signal());
-          const { displayed } = onlyMessage(receiver);
-          assert.ok(displayed.includes('xxx'), `the message shows no parameters: ${excerpt(displayed)}`);
-          assert.ok(unfolded(displayed).includes(long) || displayed.includes('…'), 'the text was cut without a mark');
-        }),
-      { promise: 'A long request is delivered. Omitted text is marked with …, as shortenText() does.' },
-    );
-
-    on(
-      'a request without callbackUrl and token is delivered',
-      () =>
-        withReceiver(async (receiver, tested) => {
-          const { callbackUrl, pressUrl, token, description, ...request } = delivery();
-          await tested.deliver(frozenClone(request), signal());
-          const { displayed } = onlyMessage(receiver);
-          assert.ok(!/\bundefined\b|\[object |\bNaN\b/.test(displayed), displayed);
-          assert.ok(!displayed.includes(TOKEN));
-        }),
-      {
-        promise: '`callbackUrl`, `pressUrl`, `token` and `description` may be absent: the command line can decide too.',
-      },
-    );
-
-    on(
-      'no secret is sent or in an error',
-      () =>
-        withReceiver(async (receiver, tested) => {
-          const secrets = [...receiver.secrets, TOKEN];
-          receiver.setBehaviour('fails');
-          const errors = [await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved')];
-          await receiver.close();
-          errors.push(
-            await expectRejection(tested.deliver(delivery(), signal()), 'deliver() resolved without a receiver'),
-          );
-          for (const { message } of errors) {
-            for (const secret of secrets)
-              assert.ok(!message.includes(secret), `an error contains a secret: ${message}`);
-          }
-          for (const { displayed } of receiver.received()) {
-            for (const secret of receiver.secrets) assert.ok(!displayed.includes(secret), 'the reader sees a secret');
-            const text = displayed.replaceAll(delivery().callbackUrl ?? '', '');
-            assert.ok(
-              channel.reader === 'program' || !text.includes(TOKEN),
-              'a person sees the token, with which anybody decides who copies it: only the link contains it',
-            );
-          }
-        }),
-      {
-        promise:
-          'Errors are stored in the audit: none contains the token, the callbackUrl or a secret of the options. A person sees the token at most in the link.',
-      },
-    );
-
-    on(
-      'sensitive parameters are not sent',
-      () =>
-        withReceiver(async (receiver) => {
-          const card = '4111-1111-1111-1111';
-          await throughGate(receiver, async ({ refund }) => {
-            await refund({ orderId: '1', amount: 2, card });
-            await waitUntil(() => receiver.received().length > 0, 'nothing was delivered');
-          });
-          for (const { raw } of receiver.received()) assert.ok(!raw.includes(card), 'a sensitive value was sent');
-        }),
-      { promise: 'Sensitive parameters arrive masked, and the channel does not look them up.' },
-    );
-
+    declareTextCases(on, channel, { withReceiver, throughGate });
     declareReportCases(on, channel, { withReceiver, createChannel });
 
-    declareDecisionCases(on, channel, (body, options) =>
+    const withDecisions = decisionCases(channel, (body, options) =>
       withReceiver((receiver, tested) => throughGate(receiver, (gate) => body(gate, receiver, tested), options)),
     );
+    declarePressCases(on, channel, withDecisions);
+    declareForgedPressCases(on, channel, withDecisions);
   });
 }
 

@@ -13,6 +13,7 @@ import { migrationTarget } from './connect-when-free.ts';
 import { type CaseDatabase, type EngineOnDatabase, withDatabase } from './dialect-case.ts';
 import type { KillPoint } from './dialect-process.ts';
 import type { DialectUnderTest } from './dialect-under-test.ts';
+import { colocatedThings, SEGMENT_KEYS } from './record-segments.ts';
 import { type DeclareCase, describeTestError } from './suite.ts';
 import { ID, isLegal, supportedOperations } from './supported-operations.ts';
 
@@ -21,6 +22,9 @@ const POINTS = 10;
 const RANDOM_ROUNDS = 4;
 /** Killed processes wait for a lease to expire, so more run at a time than there are processors. */
 const CONCURRENCY = 4;
+/** Kills of a process that writes records, each about this much later than the one before. */
+const WRITE_KILLS = 6;
+const KILL_STEP_MS = 30;
 const TIMEOUT_MS = 600_000;
 const TABLE = 'crash_rows';
 /** The row that `DialectUnderTest.raw` inserts. */
@@ -41,6 +45,35 @@ export function crashCases(declare: DeclareCase, engine: DialectUnderTest): void
   );
   on('after a kill during a rollback, the next process finishes it', () => killAtPoints(engine, 'down'));
   on('after a kill at a random moment, the next process finishes the migrations', () => killAtRandom(engine));
+  declare('a killed process leaves every record write of a segment, or none', () => killWhileWriting(engine), {
+    promise:
+      'When `run` has returned, the record writes of its segments survive the death of the process. A process that dies earlier leaves all writes of a segment with their entries in indexes, or none.',
+    timeoutMs: TIMEOUT_MS,
+  });
+}
+
+/** Kills processes that write one segment after the other, and compares the records that they leave. */
+async function killWhileWriting(engine: DialectUnderTest): Promise<void> {
+  const { options = {} } = engine;
+  const moments = Array.from({ length: WRITE_KILLS }, (_, kill) => (kill + Math.random()) * KILL_STEP_MS);
+  await concurrently(moments, (afterMs) =>
+    withDatabase(engine, async ({ url, connect, start }) => {
+      const child = start();
+      await child.run('writeSegments', url, options);
+      await wait(afterMs);
+      await child.kill();
+      assert.ok(child.wasKilled(), 'the process ended before it was killed: it could not write its segments');
+      const store = (await connect()).records(colocatedThings);
+      const found = await Promise.all(SEGMENT_KEYS.map((key) => store.get(key)));
+      const sizes = found.map((one) => one?.record.size ?? 0);
+      const when = `${Math.round(afterMs)} ms after its first segment, a killed process left`;
+      const [size = 0] = sizes;
+      assert.ok(size > 0 && new Set(sizes).size === 1, `${when} records of the segments ${sizes.join(', ')}`);
+      const { records } = await store.page('bySize', { equals: { kind: 'k' }, limit: 100 });
+      const entries = records.map(({ record }) => `${record.id} of ${record.size}`);
+      assert.deepEqual(entries.sort(), SEGMENT_KEYS.map((key) => `${key} of ${size}`).sort(), `${when} other entries`);
+    }),
+  );
 }
 
 /** Runs a migrating process without a kill, then one for each point of it. */

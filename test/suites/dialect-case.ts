@@ -29,6 +29,29 @@ export type DeclareDialectCase = (
   timeoutMs?: number,
 ) => void;
 
+/** As `CaseDatabase`, with a connection. */
+export interface ConnectedDatabase extends Pick<CaseDatabase, 'url' | 'engine'> {
+  readonly connection: Connection;
+  connectAgain(options?: ConnectOptions): Promise<Connection>;
+}
+
+export type DeclareConnectedCase = (
+  name: string,
+  promise: string,
+  body: (database: ConnectedDatabase) => Promise<void>,
+  timeoutMs?: number,
+) => void;
+
+export const connectedCase =
+  (on: DeclareDialectCase): DeclareConnectedCase =>
+  (name, promise, body, timeoutMs) =>
+    on(
+      name,
+      promise,
+      async ({ url, engine, connect }) => body({ url, engine, connection: await connect(), connectAgain: connect }),
+      timeoutMs,
+    );
+
 export function dialectCase(declare: DeclareCase, engine: DialectUnderTest): DeclareDialectCase {
   return (name, promise, body, timeoutMs) => {
     const calls = new RunningCalls();

@@ -9,6 +9,7 @@ import { anyDefinition, recordWrite } from '../../core/records.ts';
 import type { Collection, SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import { connectUnlessInUse, connectWhenFree, migrationTarget } from './connect-when-free.ts';
+import { writeSegments } from './record-segments.ts';
 import { type Thing, thing, things } from './record-store-suite.ts';
 import { runOperations } from './run-operations.ts';
 import { describeTestError } from './suite.ts';
@@ -81,6 +82,24 @@ const jobs = {
       }
     }
     return keys;
+  },
+
+  /** Writes segments until the process is killed. Resolves once the first one is written. */
+  async writeSegments(dialect: Dialect, url: string, options: ConnectOptions) {
+    const connection = await connectWhenFree(dialect, url, options);
+    return new Promise<number>((resolve, reject) => {
+      let isWritten = false;
+      const onWritten = (segment: number) => {
+        isWritten = true;
+        resolve(segment);
+        return true;
+      };
+      writeSegments(connection, onWritten).catch((error) => {
+        // Nobody awaits it any more: it ends the process.
+        if (isWritten) throw error;
+        reject(error);
+      });
+    });
   },
 
   /** Takes the lock and never releases it. Returns the epoch. */

@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { hasInvisible } from '../../core/display/misleading.ts';
 import { UNSAFE_TEXTS } from './channel-fixtures.ts';
-import type { ChannelMessage, ChannelUnderTest } from './channel-suite.ts';
+import type { ChannelMessage, ChannelUnderTest } from './channel-under-test.ts';
 
 /** What models and people write into the texts of a message must reach a person as text. */
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type ChannelReceiver, RETRY_AFTER_SECONDS, type ReceiverBehaviour } from './channel-suite.ts';
+import { type ChannelReceiver, RETRY_AFTER_SECONDS, type ReceiverBehaviour } from './channel-under-test.ts';
 import { type HttpRequest, startWebhookReceiver } from './webhook-receiver.ts';
 
 type HttpBehaviour = Exclude<ReceiverBehaviour, 'hangs'>;
@@ -10,6 +10,8 @@ export interface HttpService {
   readonly secrets?: readonly string[];
   /** The text that the reader sees of a request with this body. */
   displayed(body: string): string;
+  /** Whether a request replaces an earlier message, for all who see that: by its method or path. Default: none does. */
+  replaces?(request: HttpRequest): boolean;
   /**
    * The responses of the service. Default: 200, 500, and 429 with Retry-After. `number` counts the messages from 1: use it
    * as their id. Respond as the service does to a request that it would not accept, such as a message that is too long.
@@ -33,6 +35,7 @@ export async function httpReceiver({
   options,
   secrets = [],
   displayed,
+  replaces = () => false,
   responses,
 }: HttpService): Promise<ChannelReceiver> {
   let behaviour: ReceiverBehaviour = 'accepts';
@@ -43,10 +46,14 @@ export async function httpReceiver({
     options: options(receiver.url),
     secrets,
     received: () =>
-      receiver.received.map(({ body, ...request }) => ({
-        raw: `${JSON.stringify(request)}\n${body}`,
-        displayed: displayed(body),
-      })),
+      receiver.received.map((received) => {
+        const { body, ...request } = received;
+        return {
+          raw: `${JSON.stringify(request)}\n${body}`,
+          displayed: displayed(body),
+          replaces: replaces(received),
+        };
+      }),
     setBehaviour: (next) => {
       behaviour = next;
     },

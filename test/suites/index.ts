@@ -5,24 +5,23 @@
 
 export type { StorageBackend } from '../../core/approval/backend.ts';
 export { approvalSuite } from './approval-suite.ts';
-export { type BrokerClient, type BrokerMessage, type BrokerUnderTest, brokerSuite } from './broker-suite.ts';
-export type {
-  ButtonPress,
-  DecisionReceiver,
-  DecisionsUnderTest,
-  EndpointUnderTest,
-  PressedButtons,
-  PressesUnderTest,
-  Seen,
-} from './channel-decisions.ts';
+export { brokerSuite } from './broker-suite.ts';
+export type { BrokerClient, BrokerMessage, BrokerUnderTest } from './broker-under-test.ts';
+export { channelSuite } from './channel-suite.ts';
 export {
+  type ButtonPress,
   type ChannelMessage,
   type ChannelReceiver,
   type ChannelUnderTest,
-  channelSuite,
+  type DecisionReceiver,
+  type DecisionsUnderTest,
+  type EndpointUnderTest,
+  type PressedButtons,
+  type PressesUnderTest,
   RETRY_AFTER_SECONDS,
   type ReceiverBehaviour,
-} from './channel-suite.ts';
+  type Seen,
+} from './channel-under-test.ts';
 export { dialectSuite } from './dialect-suite.ts';
 export type { DialectUnderTest, Row, RowRule, SqlSyntax, StoredRow } from './dialect-under-test.ts';
 export { type HttpService, httpReceiver } from './http-receiver.ts';

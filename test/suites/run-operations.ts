@@ -1,5 +1,7 @@
+import * as assert from 'node:assert/strict';
 import type { Connection, Dialect, Segment } from '../../core/dialect.ts';
 import { apply } from '../../core/schema/apply.ts';
+import { describeDifferences } from '../../core/schema/diff.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 
@@ -27,3 +29,20 @@ export async function runOperations(
   }
   return model;
 }
+
+/** Compares the catalog with what the dialect makes of a model. */
+export async function assertCatalogMatches(connection: Connection, model: SchemaModel, what = ''): Promise<void> {
+  const differences = describeDifferences(await connection.normalize(model), await connection.introspect());
+  assert.deepEqual(differences, [], what);
+}
+
+/** `runOperations` of a dialect. */
+export const runnerOf =
+  (dialect: Dialect) =>
+  (
+    connection: Connection,
+    operations: readonly Operation[],
+    from?: SchemaModel,
+    epoch?: number,
+  ): Promise<SchemaModel> =>
+    runOperations(dialect, connection, operations, from, epoch);

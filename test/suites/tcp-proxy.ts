@@ -13,6 +13,11 @@ export interface TcpProxy {
   freeze(): void;
   /** Freezes the present connections for good, without ending them. New ones work, as after a server was replaced. */
   stall(): void;
+  /**
+   * Disconnects when clients have sent this many more pieces of data, and resolves then. Of half a piece, only the beginning is
+   * forwarded.
+   */
+  disconnectAfter(pieces: number): Promise<void>;
   /** The number of open connections of clients. */
   connections(): number;
 }
@@ -25,6 +30,9 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
   const stalled = new WeakSet<Socket>();
   let listening: Server | undefined;
   let isFrozen = false;
+  /** How many more pieces of data clients may send. */
+  let remaining = Number.POSITIVE_INFINITY;
+  let onSpent = (): void => {};
 
   const forward = (client: Socket): void => {
     const server = connect(port, host);
@@ -43,7 +51,15 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
           other.destroy();
         });
       one.on('data', (data) => {
-        if (!isFrozen && !stalled.has(one)) other.write(data);
+        if (isFrozen || stalled.has(one)) return;
+        if (one === server) {
+          other.write(data);
+          return;
+        }
+        const part = Math.min(1, remaining);
+        remaining -= part;
+        if (part > 0) other.write(data.subarray(0, Math.floor(part * data.length)));
+        if (remaining === 0) onSpent();
       });
     }
   };
@@ -59,6 +75,7 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
     disconnect,
     async connect() {
       isFrozen = false;
+      remaining = Number.POSITIVE_INFINITY;
       // What was not forwarded is lost, so existing connections must end.
       disconnect();
       listening = createServer(forward).listen(ownPort, '127.0.0.1');
@@ -69,6 +86,16 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
     },
     stall() {
       for (const socket of sockets) stalled.add(socket);
+    },
+    async disconnectAfter(pieces) {
+      remaining = pieces;
+      await new Promise<void>((resolve) => {
+        onSpent = resolve;
+      });
+      // The server handles what it has received, and closes its side.
+      const servers = [...sockets].filter((socket) => !clients.has(socket));
+      await Promise.all(servers.map((server) => new Promise((closed) => server.on('close', closed).end())));
+      disconnect();
     },
     connections: () => clients.size,
   };

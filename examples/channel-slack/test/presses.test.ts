@@ -55,10 +55,10 @@ test('a decision is recorded with the Slack user id, which the message mentions'
   assert.equal((await handle(signedRequest(first))).status, 200);
   assert.equal((await outcome).status, 'completed');
   assert.equal((await svc.approvals.get(request.requestId)).decidedBy, 'slack:U1');
-  assert.match(responseUrls.take(first.response_url), /is approved by <@U1>/);
+  assert.match(responseUrls.take(first.response_url).text, /is approved by <@U1>/);
   const later = payload(request, { user: 'U2' });
   await handle(signedRequest(later));
-  assert.match(responseUrls.take(later.response_url), /is already approved\./);
+  assert.match(responseUrls.take(later.response_url).text, /is already approved\./);
 });
 
 test('Slack learns that a request without a valid signature is not accepted', async () => {

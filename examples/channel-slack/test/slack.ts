@@ -7,6 +7,7 @@ import plugin from '../src/index.ts';
 
 const TOKEN = 'xoxb-not-a-real-token';
 export const CHANNEL = 'C0123456789';
+const OTHER_CHANNEL = 'C9999999999';
 export const SIGNING_SECRET = 'a signing secret';
 export const PRESS_URL = 'https://shop.example/svc/channels/slack';
 
@@ -55,12 +56,17 @@ export function signedBody(
   });
 }
 
+interface ShownMessage {
+  readonly text: string;
+  /** Takes the place of the message with the button. */
+  readonly replace_original?: boolean;
+}
+
 /** Slack's `response_url`s, which show their texts to the person who pressed a button. */
 async function startResponseUrls() {
-  const texts = new Map<string, string>();
+  const messages = new Map<string, ShownMessage>();
   const server = createServer(async (request, response) => {
-    const message = JSON.parse(Buffer.concat(await request.toArray()).toString()) as { text: string };
-    texts.set(`${request.url}`, message.text);
+    messages.set(`${request.url}`, JSON.parse(Buffer.concat(await request.toArray()).toString()));
     response.end('ok');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -74,11 +80,11 @@ async function startResponseUrls() {
       return `${base}/${pressed}`;
     },
     /** What the person saw of a press since the last time. */
-    take(url = '') {
+    take(url = ''): ShownMessage {
       const path = url.slice(base.length);
-      const text = texts.get(path) ?? '';
-      texts.delete(path);
-      return text;
+      const message = messages.get(path) ?? { text: '' };
+      messages.delete(path);
+      return message;
     },
   };
 }
@@ -92,15 +98,16 @@ export const slackPresses: Required<Omit<PressesUnderTest, 'withoutProof'>> = {
     const pressed = blocks
       .flatMap(({ elements = [] }) => elements)
       .find(({ action_id }) => action_id === `svc_${button}`);
-    const channel = { id: isElsewhere ? 'C9999999999' : CHANNEL };
+    const channel = { id: isElsewhere ? OTHER_CHANNEL : CHANNEL };
     const response_url = responseUrls.next();
     const payload = pressed && { user: { id: user, name }, channel, actions: [pressed], response_url };
     return payload && signedRequest(payload, { url, sentAt, ...(isForged && { secret: 'another secret' }) });
   },
   async seen(_response, press) {
-    const raw = responseUrls.take((await payloadOf(press)).response_url);
-    return { raw, displayed: unescaped(raw) };
+    const { text, replace_original } = responseUrls.take((await payloadOf(press)).response_url);
+    return { raw: text, displayed: unescaped(text), replaces: replace_original === true };
   },
+  elsewhere: { channel: OTHER_CHANNEL },
 };
 
 export const slackUnderTest: ChannelUnderTest = {
@@ -116,6 +123,7 @@ export const slackUnderTest: ChannelUnderTest = {
       secrets: [TOKEN, SIGNING_SECRET],
       displayed: (body) =>
         (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
+      replaces: ({ path }) => path.endsWith('/chat.update'),
       responses: {
         accepts: (response, number) => response.end(JSON.stringify({ ok: true, ts: `1700000000.${number}` })),
         fails: (response) => response.end('{ "ok": false, "error": "not_in_channel" }'),

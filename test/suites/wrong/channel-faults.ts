@@ -1,151 +1,13 @@
-import type { Svc } from '../../../config/sdk/index.ts';
-import type { Channel, Delivery } from '../../../core/approval/channel.ts';
-import { parseDecision } from '../../../core/approval/parse-decision.ts';
-import type { Presses } from '../../../core/approval/presses.ts';
-import { isSvcError, SvcError } from '../../../core/errors.ts';
-import { Kernel } from '../../../core/kernel.ts';
-import { applyPlugin, definePlugin } from '../../../core/plugin.ts';
-import { slackPresses as pressesOf } from '../../../examples/channel-slack/src/presses.ts';
-import {
-  CHANNEL,
-  PRESS_URL,
-  payloadOf,
-  SIGNING_SECRET,
-  signedBody,
-  signedRequest,
-  slackPresses,
-  slackUnderTest,
-} from '../../../examples/channel-slack/test/slack.ts';
-import { type DecidingClient, pressEndpoint } from '../../../plugins/channels/press-endpoint.ts';
-import type { EndpointUnderTest } from '../channel-decisions.ts';
-import type { ChannelUnderTest } from '../channel-suite.ts';
+import type { Channel } from '../../../core/approval/channel.ts';
+import { CHANNEL, SIGNING_SECRET, slackUnderTest } from '../../../examples/channel-slack/test/slack.ts';
+import type { ChannelUnderTest } from '../channel-under-test.ts';
 import { httpReceiver } from '../http-receiver.ts';
-
-export interface ChannelFault {
-  readonly fault: string;
-  /** The cases of the suite that must fail, and how. */
-  readonly detectedBy: readonly string[];
-  readonly failure: RegExp;
-  readonly channel: ChannelUnderTest;
-}
-
-type Options = Readonly<Record<string, unknown>>;
-type Handler = (request: Request) => Promise<Response>;
-
-/** The Slack channel with other deliveries. */
-export function deliveringBy(wrap: (channel: Channel, options: Options) => Partial<Channel>): ChannelUnderTest {
-  const { plugin, type } = slackUnderTest;
-  const wrong = definePlugin({
-    name: plugin.name,
-    apply(kernel) {
-      const inner = new Kernel();
-      applyPlugin(inner, plugin, plugin.name);
-      kernel.channels.register(type, (options) => {
-        const channel = inner.channels.get(type)(options);
-        return { ...channel, ...wrap(channel, options) };
-      });
-    },
-  });
-  return { ...slackUnderTest, plugin: wrong };
-}
-
-/** The Slack channel with other presses. */
-export const pressedBy = (wrap: (presses: Presses) => Partial<Presses>): ChannelUnderTest =>
-  deliveringBy(({ presses }) => (presses ? { presses: { ...presses, ...wrap(presses) } } : {}));
-
-/** An endpoint of an application for the presses of the Slack channel. */
-const endpointOf = (svc: DecidingClient): Handler =>
-  pressEndpoint({ svc, ...pressesOf({ token: 'xoxb-1', channel: CHANNEL, signingSecret: SIGNING_SECRET }) });
-
-/** Decisions through such an endpoint. */
-const decisionsThrough = (createHandler: (svc: Svc) => Handler): EndpointUnderTest => ({
-  async open(svc) {
-    const handler = createHandler(svc);
-    return {
-      request: slackPresses.request,
-      handle: async (request) => slackPresses.seen(await handler(request.clone()), request),
-      close: () => undefined,
-    };
-  },
-});
-
-/** The Slack channel with an endpoint that checks the requests that it receives otherwise. */
-const verifyingBy = (wrap: (handle: Handler) => Handler): ChannelUnderTest => ({
-  ...slackUnderTest,
-  decisions: decisionsThrough((svc) => wrap(endpointOf(svc))),
-});
-
-const PROOF = ['x-slack-request-timestamp', 'x-slack-signature'];
-
-/** A press whose body contains the proof: what Slack sends as headers, and the body that they sign. */
-interface ProvenBody {
-  readonly proof: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-const postOf = (body: string | ReadableStream): Request =>
-  new Request(PRESS_URL, { method: 'POST', body, duplex: 'half' });
-
-/** The Slack channel of a service with the proof in the body. `unpack` returns the request as Slack sends it. */
-const provenInBody = (unpack: (content: ProvenBody) => Request): ChannelUnderTest => ({
-  ...slackUnderTest,
-  decisions: {
-    async open(svc) {
-      const receiver = await decisionsThrough(endpointOf).open(svc);
-      return {
-        ...receiver,
-        request(message, press) {
-          const request = receiver.request(message, press);
-          return request && postOf(ReadableStream.from(packed(request)));
-        },
-        async withoutProof(press) {
-          return postOf(JSON.stringify({ ...(JSON.parse(await press.text()) as ProvenBody), proof: {} }));
-        },
-        async handle(request) {
-          const { proof = {}, body = '' } = JSON.parse((await request.text()) || '{}') as Partial<ProvenBody>;
-          return receiver.handle(unpack({ proof, body }));
-        },
-      };
-    },
-  },
-});
-
-async function* packed(request: Request): AsyncGenerator<Uint8Array> {
-  const proof = Object.fromEntries(PROOF.map((name) => [name, request.headers.get(name) ?? '']));
-  yield Buffer.from(JSON.stringify({ proof, body: await request.text() }));
-}
-
-/** Passes the proof on to Slack's handler. */
-const unpacked = ({ proof, body }: ProvenBody): Request =>
-  new Request(PRESS_URL, { method: 'POST', headers: proof, body });
-
-/** The Slack channel with other decisions. */
-const decidingBy = (wrap: (svc: Svc) => PartialClient): ChannelUnderTest => ({
-  ...slackUnderTest,
-  decisions: decisionsThrough((svc) => {
-    const { signal = svc.agents.signal.bind(svc.agents), get = svc.approvals.get.bind(svc.approvals) } = wrap(svc);
-    // All that the handler uses of the client.
-    return endpointOf({ agents: { signal }, approvals: { get } });
-  }),
-});
-
-interface PartialClient {
-  readonly signal?: Svc['agents']['signal'];
-  readonly get?: DecidingClient['approvals']['get'];
-}
-
-const signatureOf = ({ headers }: Request): string => headers.get('x-slack-signature') ?? '';
+import { type ChannelFault, deliveringBy, provenInBody, unpacked } from './wrong-slack.ts';
 
 const NEVER = new AbortController().signal;
 const SIGNAL = 'an attempt ends with its signal';
-const LATE = [
-  'a press after a decision changes nothing, and the person sees that',
-  'a press after the deadline changes nothing, and the person sees that',
-] as const;
-const PRESS = 'a press decides its request, once, and the person sees the result';
 const REPORT = 'a decision is reported, also by a process that did not deliver the request';
 const EVERY_MESSAGE = 'a report reaches every message of its request';
-const HIDDEN = 'a press does not approve what the message does not show';
 
 const UNESCAPED: ChannelUnderTest = {
   ...slackUnderTest,
@@ -172,7 +34,7 @@ export const RIGHT_CHANNELS: readonly { readonly channel: ChannelUnderTest; read
   { channel: { ...UNESCAPED, markupArea: () => '' }, passes: ['hostile text is harmless'] },
 ];
 
-/** Channels that each break one promise of the contract. */
+/** Channels that each break one promise about messages and reports. */
 export const CHANNEL_FAULTS: readonly ChannelFault[] = [
   {
     fault: 'counts a rejected message as delivered',
@@ -238,15 +100,6 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
         deliver(delivery, signal).catch((error: Error) => {
           throw new Error(`${error.message} (token ${token})`);
         }),
-    })),
-  },
-  {
-    fault: 'leaves the buttons in the message about the decision',
-    detectedBy: [PRESS],
-    failure: /still has a button to approve/,
-    channel: deliveringBy(({ deliver }) => ({
-      onDecided: async (record, signal) =>
-        void (await deliver({ ...record, product: 'acme', env: 'dev', expiresInMs: 0 }, signal)),
     })),
   },
   {
@@ -359,221 +212,12 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
     })),
   },
   {
-    fault: 'reveals sensitive parameters to the person who presses',
-    detectedBy: [HIDDEN],
-    failure: /a press showed a sensitive value/,
-    channel: decidingBy((svc) => ({
-      signal: (signal, options) =>
-        svc.agents.signal(signal, options).catch(async (error) => {
-          if (!isSvcError(error) || error.code !== 'approval_unseen') throw error;
-          const { parameters } = await svc.approvals.get(signal.payload.requestId, { reveal: true });
-          throw new SvcError(error.code, `${error.message} ${JSON.stringify(parameters)}`);
-        }),
-    })),
-  },
-  {
-    fault: 'offers a button to approve shortened parameters',
-    detectedBy: [HIDDEN],
-    failure: /a shortened message has a button to approve/,
-    channel: deliveringBy(({ deliver }) => ({
-      deliver: (delivery, signal) => deliver({ ...delivery, parameters: shortened(delivery) }, signal),
-    })),
-  },
-  {
-    fault: 'does not verify who sends a press',
-    detectedBy: ['a press that the service did not sign decides nothing'],
-    failure: /signed with another secret/,
-    channel: pressedBy(() => ({ verify: () => true })),
-  },
-  {
-    fault: 'has an endpoint that does not verify who sends a press',
-    detectedBy: ['a press that the service did not sign decides nothing'],
-    failure: /signed with another secret/,
-    channel: verifyingBy((handle) => async (request) => handle(signedRequest(await payloadOf(request)))),
-  },
-  {
-    fault: 'accepts a body without its proof',
-    detectedBy: ['a press that the service did not sign decides nothing'],
-    failure: /without a signature/,
-    channel: provenInBody((content) =>
-      'x-slack-signature' in content.proof ? unpacked(content) : signedBody(content.body),
-    ),
-  },
-  {
     fault: 'does not escape markup',
     detectedBy: ['hostile text is harmless'],
     failure: /<!channel> was sent unescaped/,
     channel: UNESCAPED,
   },
-  {
-    fault: 'accepts any age of a signature',
-    detectedBy: ['a press that was signed long ago decides nothing'],
-    failure: /an old request|an hour ago/,
-    channel: verifyingBy((handle) => async (request) => {
-      const payload = await payloadOf(request);
-      const seconds = Number(request.headers.get('x-slack-request-timestamp'));
-      const isSigned =
-        signatureOf(signedRequest(payload, { sentAt: new Date(seconds * 1000) })) === signatureOf(request);
-      return handle(isSigned ? signedRequest(payload) : request);
-    }),
-  },
-  {
-    fault: 'approves by every button that is not the one to reject',
-    detectedBy: ['a press of an unknown button decides nothing'],
-    failure: /a button that the channel does not have decided/,
-    channel: pressedBy(({ read }) => ({
-      read(body) {
-        const text = Buffer.from(body).toString();
-        return read(text.includes('svc_reject') ? body : Buffer.from(text.replace(/svc_[a-z]+/, 'svc_approve')));
-      },
-    })),
-  },
-  ...[
-    { fault: 'reads the last of two values with one key', failure: /a body with the key "user" twice/ },
-    { fault: 'reads bytes that are not UTF-8', failure: /a body with a byte that is not UTF-8/, isStrict: true },
-  ].map(({ isStrict, ...fault }) => ({
-    ...fault,
-    detectedBy: ['a press whose body can be read in two ways decides nothing'],
-    channel: pressedBy(({ read }) => ({
-      read(body) {
-        const text = new URLSearchParams(Buffer.from(body).toString()).get('payload') ?? '';
-        const payload = isStrict ? parseDecision(text) : JSON.parse(text);
-        return read(Buffer.from(`payload=${encodeURIComponent(JSON.stringify(payload))}`));
-      },
-    })),
-  })),
-  {
-    fault: 'does not check in which chat a button was pressed',
-    detectedBy: ['a press in another chat decides nothing'],
-    failure: /a press in another chat decided/,
-    channel: deliveringBy(({ presses }) => {
-      if (!presses) return {};
-      const { chats: _chats, ...anywhere } = presses;
-      return { presses: anywhere };
-    }),
-  },
-  {
-    fault: 'accepts the beginning of a signature',
-    detectedBy: ['a press that the service did not sign decides nothing'],
-    failure: /with the beginning of its signature in x-slack-signature/,
-    channel: verifyingBy((handle) => async (request) => {
-      const payload = await payloadOf(request);
-      const sentAt = new Date(Number(request.headers.get('x-slack-request-timestamp')) * 1000);
-      const isBeginning = signatureOf(signedRequest(payload, { sentAt })).startsWith(signatureOf(request) || '-');
-      return handle(isBeginning ? signedRequest(payload) : request);
-    }),
-  },
-  {
-    fault: 'compares only the end of a signature',
-    detectedBy: ['a press that the service did not sign decides nothing'],
-    failure: /with a character in the middle of its signature changed/,
-    channel: verifyingBy((handle) => async (request) => {
-      const payload = await payloadOf(request);
-      const sentAt = new Date(Number(request.headers.get('x-slack-request-timestamp')) * 1000);
-      const ends = [signedRequest(payload, { sentAt }), request].map(
-        (one) => signatureOf(one).slice(0, 4) + signatureOf(one).slice(-8),
-      );
-      return handle(ends[0] === ends[1] ? signedRequest(payload) : request);
-    }),
-  },
-  {
-    fault: 'trusts a signature that it verified before',
-    detectedBy: ['a press with the signature of another decides nothing'],
-    failure: /decided with the signature of another/,
-    channel: verifyingBy((handle) => {
-      const verified = new Set<string>();
-      return async (request) => {
-        if (verified.has(signatureOf(request))) return handle(signedRequest(await payloadOf(request)));
-        const response = await handle(request.clone());
-        if (response.ok) verified.add(signatureOf(request));
-        return response;
-      };
-    }),
-  },
-  {
-    fault: 'decides the newest request instead of the one of the message',
-    detectedBy: [PRESS],
-    failure: /a repeated press decided another request/,
-    channel: decidingBy((svc) => ({
-      async signal({ signal, payload }, options) {
-        const { requestId } = (await svc.approvals.list()).records.at(-1) ?? payload;
-        return svc.agents.signal({ signal, payload: { requestId } }, options);
-      },
-    })),
-  },
-  {
-    fault: 'does not record who pressed',
-    detectedBy: [PRESS],
-    failure: /recorded as made by unknown/,
-    channel: decidingBy((svc) => ({ signal: (signal) => svc.agents.signal(signal) })),
-  },
-  {
-    fault: 'shows the press instead of the decision',
-    detectedBy: LATE,
-    failure: /sees a decision that/,
-    channel: decidingBy((svc) => {
-      let presser: string | undefined;
-      let shown: 'approved' | 'rejected' = 'approved';
-      return {
-        async signal(signal, options) {
-          presser = options?.actor;
-          const { executionId = '', payload } = signal;
-          shown = signal.signal === 'approve' ? 'approved' : 'rejected';
-          const pressed = { requestId: payload.requestId, executionId, status: shown, decidedAt: '' } as const;
-          return svc.agents.signal(signal, options).catch(() => pressed);
-        },
-        get: async (requestId) => withDecider({ ...(await svc.approvals.get(requestId)), status: shown }, presser),
-      };
-    }),
-  },
-  {
-    fault: 'shows a repeated decision as that of the second person',
-    detectedBy: [LATE[0]],
-    failure: /sees a decision that they did not make/,
-    channel: decidingBy((svc) => {
-      let presser: string | undefined;
-      return {
-        async signal(signal, options) {
-          presser = options?.actor;
-          return svc.agents.signal(signal, options);
-        },
-        get: async (requestId) => withDecider(await svc.approvals.get(requestId), presser),
-      };
-    }),
-  },
-  {
-    fault: 'approves sensitive parameters that nobody saw',
-    detectedBy: [HIDDEN],
-    failure: /sensitive parameters were approved/,
-    channel: {
-      ...decidingBy((svc) => ({
-        signal: (signal, options) =>
-          svc.agents.signal(signal, options).catch(async (error) => {
-            if (!isSvcError(error) || error.code !== 'approval_unseen') throw error;
-            const { reviewToken = '' } = await svc.approvals.get(signal.payload.requestId, { reveal: true });
-            return svc.agents.signal(signal, { ...options, reviewToken });
-          }),
-      })),
-      plugin: deliveringBy(({ deliver }) => ({
-        // With the buttons that decide.
-        deliver: ({ masked: _masked, ...delivery }, signal) => deliver(delivery, signal),
-      })).plugin,
-    },
-  },
 ];
 
 /** The channel that was created last. */
 let latest: Channel | undefined;
-
-const shortened = ({ parameters }: Delivery): Delivery['parameters'] =>
-  Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? `${value.slice(0, 100)} …` : value,
-    ]),
-  );
-
-const withDecider = <Details extends object>(details: Details, decidedBy: string | undefined): Details => ({
-  ...details,
-  ...(decidedBy !== undefined && { decidedBy }),
-});

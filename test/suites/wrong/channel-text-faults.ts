@@ -5,8 +5,8 @@ import { CHANNEL } from '../../../examples/channel-slack/test/slack.ts';
 import { postJson } from '../../../plugins/channels/post.ts';
 import { parseFormDecision } from '../../../plugins/channels/press-endpoint.ts';
 import { decisionText, escapeHtml, noticeText } from '../../../plugins/channels/request-text.ts';
-import type { ChannelUnderTest } from '../channel-suite.ts';
-import { type ChannelFault, deliveringBy, pressedBy } from './channel-faults.ts';
+import type { ChannelUnderTest } from '../channel-under-test.ts';
+import { type ChannelFault, deliveringBy, pressedBy } from './wrong-slack.ts';
 
 /** Channels that show what people wrote as it is, after the request itself was shown safely. */
 

@@ -1,3 +1,4 @@
+import { connect as connectSocket } from 'node:net';
 import type { Connection, Dialect } from '../../../core/dialect.ts';
 import type { Json } from '../../../core/json.ts';
 import type { RecordDefinition } from '../../../core/records.ts';
@@ -34,6 +35,9 @@ const withKeys = (form: (key: string) => string): Dialect =>
 let catalogOfThisProcess: SchemaModel | undefined;
 
 const sharedConnections = new Map<string, { users: number; readonly opened: Promise<Connection> }>();
+
+/** Longer than what a failed attempt has started may last. */
+const LONG_MS = 10_000;
 
 /** Dialects whose connections break one promise of the contract each, made from a right one. */
 export const connectionFaults = {
@@ -211,6 +215,26 @@ export const connectionFaults = {
     connect: (url, options) =>
       right.connect(url, options).catch((error: Error) => {
         throw url.includes(':') ? (error.cause ?? error) : error;
+      }),
+  },
+  'leaves a timer after a failed attempt to connect': {
+    ...right,
+    connect: (url, options) =>
+      right.connect(url, options).catch((error) => {
+        // So that the test program itself ends.
+        setTimeout(() => undefined, LONG_MS);
+        throw error;
+      }),
+  },
+  'leaves the connection of a failed attempt open': {
+    ...right,
+    connect: (url, options) =>
+      right.connect(url, options).catch((error) => {
+        const { port } = new URL(url);
+        if (port === '') throw error;
+        const socket = connectSocket({ host: '127.0.0.1', port: Number(port) }).on('error', () => undefined);
+        setTimeout(() => socket.destroy(), LONG_MS).unref();
+        throw error;
       }),
   },
   'waits for a server that does not answer': {

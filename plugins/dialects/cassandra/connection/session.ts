@@ -98,12 +98,22 @@ export async function openSession(address: Address, settings: Settings): Promise
     await useKeyspace(client, address);
     return createSession(client, address, driverTypes, version);
   } catch (error) {
+    abandonAttempts(client);
     await closeClient(client);
     // An abandoned connection attempt continues in the driver.
     const closeLater = () => closeClient(client);
     void connecting.then(closeLater, closeLater);
     throw withNothingChanged(toSvcError(error));
   }
+}
+
+/**
+ * Ends attempts to connect that go on in the driver, and the closing of their connections, which waits for the server: both would
+ * keep the process alive for as long as these timeouts.
+ */
+function abandonAttempts(client: Client): void {
+  const { options } = client as unknown as { readonly options: { socketOptions: ClientOptions['socketOptions'] } };
+  Object.assign(options.socketOptions ?? {}, { connectTimeout: 1, readTimeout: 1 });
 }
 
 /** `shutdown` does nothing if the client never connected, which would leave its sockets and timers open. */
