@@ -100,7 +100,7 @@ async function destroys(way: Way, environments: object): Promise<boolean> {
 }
 
 async function hasRow(database: PostgresqlTestDatabase): Promise<boolean> {
-  for (const table of ['users', 'people']) {
+  for (const table of ['users', 'people', 'empty', 'more']) {
     const [found] = await database.query(`SELECT to_regclass('${table}') AS found`);
     if (!found?.found) continue;
     const rows = await database.query(`SELECT to_jsonb(t) ->> 'age' AS age FROM ${table} t`);
