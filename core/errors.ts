@@ -315,7 +315,8 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   approval_pending: 'Run the command again once the request in `details` is approved, or wait for it with `--wait`.',
   approval_rejected: 'Change the migration; or request approval of the same plan again with `--ask-again`.',
   approval_parameters_invalid: 'Correct the parameters as `details` describes; the request is still waiting.',
-  approval_stale: 'Let the agent request the call again: the tool or the parameters have changed since the request.',
+  approval_stale:
+    'Let the agent call the tool again, or run the migration again: what was to be approved has changed since the request.',
   approval_unknown: 'Copy `requestId` and `executionId` from the request: `svc approvals list`.',
   approval_unseen:
     'Read the request, with `reveal` if a parameter is masked, and send its `reviewToken` with the decision.',

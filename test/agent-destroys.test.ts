@@ -1,91 +1,36 @@
 import * as assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { AGENT_MARKERS } from '../cli/agent.ts';
-import { Svc } from '../config/sdk/index.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import type { MigrationOperation } from '../core/schema/operation.ts';
-import type { CommandResult } from './kit/cli.ts';
-import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
-import { assertExit, json, LONG, project, tagOf, users, withAge } from './kit/project.ts';
-import { svcHere } from './kit/svc-here.ts';
-import { test } from './kit/test.ts';
+import {
+  annApproves,
+  approveAndRun,
+  type Configuration,
+  dropUsers,
+  FLAGS,
+  migration,
+  NEXT,
+  OTHER,
+  raw,
+  request,
+  tables,
+  testWays,
+  token,
+  type Way,
+  writeMigration,
+} from './kit/destroying-agent.ts';
+import { json } from './kit/project.ts';
 
 /*
  * Ways in which an agent with a shell, in the folder of a project whose production asks people, tries to destroy what a
- * table has. Those that need no approval are tried where nobody is asked too: they would prove nothing if they did not
- * destroy it there.
+ * table has.
  */
 
-/** What the agent has. A command that fails stops nothing. */
-interface Shell {
-  /** The tag of the migration that made the table. */
-  readonly first: string;
-  write(file: string, content: object): void;
-  svc(...args: readonly string[]): Promise<CommandResult>;
-  /** As `svc`, with variables of the environment. */
-  as(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<CommandResult>;
-  sdk(script: (svc: Svc) => Promise<unknown>): Promise<void>;
-  /** Writes another configuration file. */
-  config(change: (config: Configuration) => object): void;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the JSON of a file
-type Configuration = any;
-type Way = (shell: Shell) => Promise<unknown>;
-
-const FLAGS = ['--yes', '--allow-destructive'];
-const OTHER = ['--config', 'other.config.json'];
-const NEXT = '20990101_000000_next';
-const file = `svc/database/migrations/main/${NEXT}.json`;
-
-const tables = { ...withAge, empty: { id: users.users.id } };
-const dropUsers: MigrationOperation = { type: 'dropCollection', collection: 'users' };
-const raw = (statement: string): MigrationOperation => ({
-  type: 'raw',
-  dialect: 'postgresql',
-  statement,
-  destructive: false,
-});
 const tidy: MigrationOperation = {
   type: 'createObject',
   kind: 'function',
   name: 'tidy',
   definition: 'CREATE FUNCTION tidy() RETURNS integer LANGUAGE plpgsql AS $$BEGIN DELETE FROM users; RETURN 1; END$$',
 };
-
-/** A migration that says of itself that it may destroy data. */
-const writeMigration = (shell: Shell, ...up: readonly MigrationOperation[]): void =>
-  shell.write(file, { tag: NEXT, name: 'next', up, down: [], allow: ['destructive'] });
-
-async function migration(shell: Shell, ...up: readonly MigrationOperation[]): Promise<void> {
-  writeMigration(shell, ...up);
-  await shell.svc('db', 'migrate', ...FLAGS);
-}
-
-/** Asks for approval of a plan that drops the table. Returns the id of the request. */
-async function request(shell: Shell, ...more: readonly string[]): Promise<string> {
-  writeMigration(shell, dropUsers);
-  const asked = await shell.svc('db', 'migrate', '--json', ...FLAGS, ...more);
-  return String(json(asked).details?.requestId ?? 'apr_none');
-}
-
-/** Approves a plan with a token, and runs it. */
-async function approveAndRun(shell: Shell, token: string, requestId: string, ...more: readonly string[]) {
-  const shown = json(await shell.svc('approvals', 'show', requestId, '--json', ...more));
-  const review = ['--review-token', shown.request?.reviewToken ?? 'none'];
-  await shell.as({ SVC_TOKEN: token }, 'approvals', 'approve', requestId, '--yes', ...review, ...more);
-  await shell.svc('db', 'migrate', ...FLAGS, ...more);
-}
-
-async function token(
-  shell: Pick<Shell, 'svc'>,
-  id: string,
-  group: string,
-  ...more: readonly string[]
-): Promise<string> {
-  return (await shell.svc('people', 'token', 'create', id, '--group', group, '--expires', '1d', ...more)).stdout.trim();
-}
 
 const withOwnPeople = (config: Configuration, role: string) => ({
   ...config,
@@ -211,10 +156,7 @@ const withApproval: Readonly<Record<string, Way>> = {
   },
   'the file changed after a person approved another': async (shell) => {
     writeMigration(shell, { type: 'dropCollection', collection: 'empty' });
-    const { requestId } = json(await shell.svc('db', 'migrate', '--json', ...FLAGS)).details;
-    const { reviewToken } = json(await shell.svc('approvals', 'show', requestId, '--json')).request;
-    const approving = ['approvals', 'approve', requestId, '--yes', '--review-token', reviewToken];
-    assertExit(await shell.as({ SVC_TOKEN: ann }, ...approving));
+    await annApproves(shell);
     await migration(shell, dropUsers);
   },
   'a migration that is forgotten, and rolled back': async (shell) => {
@@ -230,81 +172,4 @@ const withApproval: Readonly<Record<string, Way>> = {
   },
 };
 
-/** The token of a person who approves. */
-let ann = '';
-
-/** Tries one way in a new database, with a row in the table `users` and none in `empty`. Returns whether the row is lost. */
-async function destroys(way: Way, environments: object): Promise<boolean> {
-  const database = await freshDatabase();
-  try {
-    const approvals = { store: { database: 'main' }, roles: { dba: ['group:dba'] } };
-    const made = project({ main: database.url }, { env: 'prd', environments, approvals });
-    const shell = shellIn(made);
-    made.schema(tables);
-    assertExit(await shell.svc('db', 'schema', 'generate', '--name', 'first'));
-    assertExit(await shell.svc('db', 'migrate', '--yes'));
-    await database.query(`INSERT INTO users (email, age) VALUES ('cy@acme.example', 41)`);
-    ann = await token(shell, 'ann@acme.example', 'dba');
-    assert.match(ann, /^svcp_/);
-    await way({ ...shell, first: tagOf(made.files()[0]) });
-    return !(await hasRow(database));
-  } finally {
-    await database.drop();
-  }
-}
-
-async function hasRow(database: PostgresqlTestDatabase): Promise<boolean> {
-  for (const table of ['users', 'people']) {
-    const [found] = await database.query(`SELECT to_regclass('${table}') AS found`);
-    if (!found?.found) continue;
-    const rows = await database.query(`SELECT to_jsonb(t) ->> 'age' AS age FROM ${table} t`);
-    if (rows.some(({ age }) => age === '41')) return true;
-  }
-  return false;
-}
-
-function shellIn({ root, read, write }: ReturnType<typeof project>): Omit<Shell, 'first'> {
-  const as: Shell['as'] = async (env, ...args) => {
-    const before = { ...process.env };
-    Object.assign(process.env, env);
-    try {
-      return await svcHere(args, root);
-    } finally {
-      process.env = before;
-    }
-  };
-  return {
-    write,
-    as,
-    svc: (...args) => as({}, ...args),
-    async sdk(script) {
-      const svc = new Svc({ cwd: root });
-      try {
-        await script(svc);
-      } catch {
-        // It was refused: the data shows it.
-      } finally {
-        await svc.close();
-      }
-    },
-    config: (change) =>
-      writeFileSync(join(root, 'other.config.json'), JSON.stringify(change(JSON.parse(read('svc.config.json'))))),
-  };
-}
-
-for (const [marker] of AGENT_MARKERS) delete process.env[marker];
-
-const missing = await unavailable();
-for (const [name, way] of Object.entries({ ...withoutApproval, ...withApproval })) {
-  if (missing !== undefined) test.skip(name, missing);
-  else
-    test(
-      `without a person, nothing is destroyed by ${name}`,
-      async () => {
-        assert.equal(await destroys(way, { prd: { approval: { role: 'dba' } } }), false);
-        if (name in withoutApproval)
-          assert.equal(await destroys(way, {}), true, 'It destroys nothing where nobody is asked.');
-      },
-      LONG,
-    );
-}
+testWays({ withoutApproval, withApproval });

@@ -45,15 +45,7 @@ function stoppingOnceApproved(target: Target): { readonly stopping: Target; read
     stop.abort();
     return approver.use(...args);
   };
-  const methods = {
-    when: approver.when,
-    store: () => approver.store(),
-    close: () => approver.close(),
-    ask: approver.ask.bind(approver),
-    requestedKeep: approver.requestedKeep.bind(approver),
-    describe: approver.describe.bind(approver),
-  };
-  return { stopping: { ...target, approver: { ...methods, use } }, signal: stop.signal };
+  return { stopping: { ...target, approver: { ...approver, use } }, signal: stop.signal };
 }
 
 for (const { name, dialect, missing, createDatabase } of sixEngines) {

@@ -193,7 +193,7 @@ onPostgresql('two runs at once use an approval once', async (svc, target, url) =
 
 onPostgresql('a plan that changes while a run waits for the lock does not run', async (svc, target, url) => {
   assert.ok(postgresql);
-  await approvedPlan(svc, target);
+  const approved = await approvedPlan(svc, target);
   const other = await connectTarget(postgresql.dialect, url, { env: 'prd' });
   const { approver } = target;
   assert.ok(approver);
@@ -216,7 +216,12 @@ onPostgresql('a plan that changes while a run waits for the lock does not run', 
     assert.match(String(error.state), /Nothing was changed/);
     assert.match(String(error.why), /Another migration was applied/);
     assert.deepEqual(await tablesOf(target), ['extra', 'one', 'two']);
-    await requestOf(migrate(target, all));
+    const { status, outcome } = await svc.approvals.get(approved);
+    assert.deepEqual([status, outcome?.status], ['approved', 'stale']);
+    const requested = await requestOf(migrate(target, all));
+    assert.equal(error.details.requestId, requested, 'the plan as it is now was requested');
+    await approve(svc, requested);
+    await migrate(target, all);
   } finally {
     await other.connection.close();
   }
@@ -260,7 +265,7 @@ test('who decides reads what is lost in the reason, and which statements block a
     const { parameters, reason } = await svc.approvals.get(requestId);
     assert.match(
       reason,
-      /^dropField main \(prd\): ALTER TABLE "one" DROP COLUMN "note" \(one has more than 10,000 rows\)/,
+      /^dropField main \(prd\): ALTER TABLE "one" DROP COLUMN "note" \(one has more than 10,000 rows, about 10,001\)/,
     );
     const blocked = /"one" \(about 10,001 rows\): blocks reads and writes for a moment: ALTER TABLE "one" DROP COLUMN/;
     assert.match(String(parameters.warnings), blocked);

@@ -93,7 +93,7 @@ class DatabaseRunner {
         signal,
         ask: {
           waitMs: WAIT_MS,
-          adoptsKeep: true,
+          asRunner: true,
           isRequired: runtime.protectedEnv && restrictedAgent(runtime) !== undefined,
           signal,
           onWaiting: ({ requestId, expiresAt }) =>
@@ -117,10 +117,7 @@ class DatabaseRunner {
 }
 
 const stateOf = async (connection: Connection, defined: readonly MigrationFile[]): Promise<string> =>
-  jsonDigest([
-    defined.map(({ migration }) => checksum(migration)),
-    historyDigest(await History.read(connection), new Set()),
-  ]);
+  jsonDigest([defined.map(({ migration }) => checksum(migration)), historyDigest(await History.read(connection))]);
 
 const MAY_END = ['lock_timeout', 'table_locked', 'database_in_use', 'interrupted'];
 

@@ -148,8 +148,8 @@ export abstract class PlanCommand extends MigratorCommand {
         countsAll: this.countRows,
         isRequired: runtime.protectedEnv && restrictedAgent(runtime) !== undefined,
         signal: this.signal,
-        onWaiting: ({ requestId, expiresAt }) =>
-          this.note(`Waiting for approval of ${requestId}, which is open until ${expiresAt} …`),
+        onWaiting: ({ requestId, expiresAt, url }) =>
+          this.note(`Waiting for approval of ${url ?? requestId}, which is open until ${expiresAt} …`),
       },
     };
   }

@@ -1,6 +1,11 @@
 import type { Verification } from '../../core/approval/principal.ts';
 import { canonicalJson } from '../../core/json.ts';
-import { APPROVAL_CONDITIONS, type ApprovalCondition, MIGRATION_TOOL } from '../../core/migration/plan-approver.ts';
+import {
+  APPROVAL_CONDITIONS,
+  type ApprovalCondition,
+  MIGRATION_TOOL,
+  type PlanApprover,
+} from '../../core/migration/plan-approver.ts';
 import type { ApprovalRuleConfig, ApprovalsConfig, Config, MigrationApprovalConfig } from '../define.ts';
 import { compileRules, NOT_A_DURATION, parseDuration, roleProblems } from './approval-rules.ts';
 
@@ -14,6 +19,26 @@ export interface PlanApprovalSettings {
 /** The settings of an environment with `approval`, which `planApprovalProblems` has checked. */
 export function planApprovalSettings({ when = 'destructive', timeout }: MigrationApprovalConfig): PlanApprovalSettings {
   return { when, timeoutMs: parseDuration(timeout ?? DEFAULT_TIMEOUT) ?? Number.NaN };
+}
+
+/** An approver that is loaded when a plan first needs one: most runs have nothing to approve. */
+export function lazyApprover(settings: MigrationApprovalConfig, load: () => Promise<PlanApprover>): PlanApprover {
+  let loading: Promise<PlanApprover> | undefined;
+  const loaded = (): Promise<PlanApprover> => {
+    loading ??= load();
+    return loading;
+  };
+  return {
+    when: planApprovalSettings(settings).when,
+    store: async () => (await loaded()).store(),
+    describe: async (connection, migrations) => (await loaded()).describe(connection, migrations),
+    requestedKeep: async (tags) => (await loaded()).requestedKeep(tags),
+    ask: async (request, options) => (await loaded()).ask(request, options),
+    withdraw: async (requestId, reason) => (await loaded()).withdraw(requestId, reason),
+    withdrawStale: async (readHistory) => (await loaded()).withdrawStale(readHistory),
+    use: async (approval, work, isContinued) => (await loaded()).use(approval, work, isContinued),
+    close: async () => (await loading)?.close(),
+  };
 }
 
 /**

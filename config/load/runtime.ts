@@ -12,6 +12,7 @@ import { parseDuration } from './approval-rules.ts';
 import { type ChosenEnv, chooseEnv, databaseUrl, externalEnv, readLink } from './env.ts';
 import { connectError, identifyDatabase } from './identify.ts';
 import type { LoadSdk } from './import-module.ts';
+import { lazyApprover } from './plan-approval.ts';
 import { type LoadedPlugin, PluginHost } from './plugins.ts';
 import { assertConfig } from './validate.ts';
 
@@ -189,7 +190,7 @@ function createRuntime(settings: RuntimeSettings): Runtime {
       throw canWait ? error.with({ next: [...error.next, WAIT_FOR_IT] }) : error;
     });
     const connection = tracked(await connecting, open);
-    const approver = await approverOf(tag);
+    const approver = approverOf(tag);
     const dialects = await host.names('dialects');
     const keepMs = keep === undefined ? undefined : parseDuration(keep);
     return {
@@ -199,11 +200,11 @@ function createRuntime(settings: RuntimeSettings): Runtime {
     };
   };
 
-  const approverOf = async (tag: string): Promise<PlanApprover | undefined> => {
-    if (!config.environments?.[env]?.approval) return undefined;
+  const approverOf = (tag: string): PlanApprover | undefined => {
+    const settings = config.environments?.[env]?.approval;
+    if (!settings) return undefined;
     if (!loadApprover) throw new Error('A runtime without approver cannot connect to an environment with approval.');
-    const Approver = await loadApprover();
-    const approver = new Approver(runtime, tag);
+    const approver = lazyApprover(settings, async () => new (await loadApprover())(runtime, tag));
     approvers.add(approver);
     return approver;
   };

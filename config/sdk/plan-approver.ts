@@ -1,12 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ApprovalGate } from '../../core/approval/gate.ts';
-import { idRange } from '../../core/approval/request.ts';
 import type { RequestRow } from '../../core/approval/service.ts';
-import { hasLapsed } from '../../core/approval/state.ts';
 import type { Connection } from '../../core/dialect.ts';
-import { shorten } from '../../core/display/limit.ts';
-import { SvcError } from '../../core/errors.ts';
 import { canonicalJson, type Json } from '../../core/json.ts';
 import { osActor } from '../../core/migration/history-table.ts';
 import type { Migration } from '../../core/migration/migration.ts';
@@ -17,20 +13,24 @@ import {
   MIGRATION_TOOL,
   type PlanApprover,
   type PlanDescription,
+  type PlanRequest,
   type RequestContext,
   type RunApproval,
+  type WaitingRequest,
 } from '../../core/migration/plan-approver.ts';
 import { HOUR_MS } from '../../core/migration/preview-statements.ts';
-import { allRows } from '../../core/records.ts';
 import { callKey, isOversized } from '../../core/tool/call-digest.ts';
-import { compileHumanInLoop } from '../../core/tool/human-in-loop.ts';
+import { compileHumanInLoop, type HumanInLoop } from '../../core/tool/human-in-loop.ts';
 import { compileTools, type Tool } from '../../core/tool/tool.ts';
 import { lintLines, lintMigrations, withRows } from '../load/lint.ts';
 import { ownToken } from '../load/own-token.ts';
 import { planApprovalSettings, planApprovers } from '../load/plan-approval.ts';
 import type { Runtime } from '../load/runtime.ts';
 import { closeApprovals, openApprovals } from './approval-runtime.ts';
+import { inboxUrl } from './callback/inbox/inbox-url.ts';
 import { routesFor } from './delivery-routes.ts';
+import { notApproved, pending, rejected, replacedBy, tooLarge, withdrawn } from './plan-errors.ts';
+import { isApproved, PlanRequests, planOf } from './plan-requests.ts';
 
 const text = { type: 'string' };
 const TOOL = {
@@ -50,8 +50,19 @@ const TOOL = {
       keepHours: { type: 'number' },
       commit: text,
       plan: text,
+      history: text,
     },
-    required: ['environment', 'database', 'action', 'losses', 'warnings', 'migrations', 'requestedBy', 'plan'],
+    required: [
+      'environment',
+      'database',
+      'action',
+      'losses',
+      'warnings',
+      'migrations',
+      'requestedBy',
+      'plan',
+      'history',
+    ],
     additionalProperties: false,
   },
   requiresConfirmation: true,
@@ -69,6 +80,7 @@ export class CallPlanApprover implements PlanApprover {
   readonly #database: string;
   readonly #executionId: string;
   readonly #timeoutMs: number;
+  readonly #humanInLoop: HumanInLoop;
 
   constructor(runtime: Runtime, database: string) {
     const approval = runtime.config.environments?.[runtime.env]?.approval;
@@ -79,6 +91,7 @@ export class CallPlanApprover implements PlanApprover {
     this.#database = database;
     this.#executionId = `migrations of ${database}`;
     this.#timeoutMs = timeoutMs;
+    this.#humanInLoop = compileHumanInLoop({ enabled: true, approvalTimeout: timeoutMs }, [], [], []);
   }
 
   async describe(connection: Pick<Connection, 'count'>, { before, added }: AddedMigrations): Promise<RequestContext> {
@@ -93,14 +106,15 @@ export class CallPlanApprover implements PlanApprover {
     };
   }
 
-  async ask(plan: PlanDescription, { waitMs = 0, askAgain = false, signal, onWaiting }: AskOptions): Promise<string> {
+  async ask(
+    { plan, reason, readHistory }: PlanRequest,
+    { waitMs = 0, askAgain = false, asRunner = false, signal, onWaiting }: AskOptions,
+  ): Promise<string> {
     if (isOversized(plan as unknown as Json)) throw tooLarge();
     const { service } = await openApprovals(this.#runtime);
-    const gate = await this.#gate(
-      compiledTool(() => undefined),
-      reasonOf(plan),
-    );
+    const [gate, requests] = await Promise.all([this.#gate(notRun(), reason), this.#requests()]);
     const deadline = performance.now() + waitMs;
+    let waitedFor: string | undefined;
     for (let attempt = 0; ; ) {
       const toolCallId = attempt === 0 ? plan.plan : `${plan.plan}.${attempt}`;
       const row = await this.#find(toolCallId);
@@ -111,12 +125,16 @@ export class CallPlanApprover implements PlanApprover {
       if (row && row.record.status !== 'waiting') {
         const next = await this.#find(`${plan.plan}.${attempt + 1}`);
         if (isRejectedByPeople(row) && !next && !askAgain) throw rejected(row);
+        if (row.record.requestId === waitedFor && row.record.status !== 'rejected') throw withdrawn(row);
+        const newer = asRunner && row.record.status === 'cancelled' && (await requests.openInPlaceOf(plan));
+        if (newer) throw replacedBy(newer);
         attempt += 1;
         continue;
       }
       const requester = await this.#requester();
+      const endings: Promise<void>[] = [];
       const outcome = await gate.request(
-        compiledTool(() => undefined),
+        notRun(),
         {
           tool: MIGRATION_TOOL,
           executionId: this.#executionId,
@@ -127,34 +145,49 @@ export class CallPlanApprover implements PlanApprover {
         {
           waitMs: Math.max(0, deadline - performance.now()),
           ...(signal && { signal }),
-          onRequested: ({ requestId, timeout: expiresAt }) => waitMs > 0 && onWaiting?.({ requestId, expiresAt }),
+          onRequested: (request) => {
+            if (waitMs > 0) onWaiting?.(this.#waiting(request.requestId, request.timeout));
+            endings.push(requests.endReplacedBy(plan, request, readHistory));
+            return endings[0];
+          },
         },
       );
-      if (outcome?.status === 'waiting') throw pending(plan, outcome.requestId ?? '', outcome.expiresAt ?? '');
-      if (outcome?.status !== 'decided') throw new Error(`The request of a plan is ${outcome?.status}.`);
+      // A failure was reported: the request is valid all the same.
+      await Promise.allSettled(endings);
+      waitedFor = outcome?.requestId;
+      if (outcome?.status === 'waiting') {
+        const { requestId = '', expiresAt = '' } = outcome;
+        // It may have been out of date.
+        if ((await service.read(requestId))?.record.status !== 'cancelled')
+          throw pending(plan, this.#waiting(requestId, expiresAt));
+      } else if (outcome?.status !== 'decided') throw new Error(`The request of a plan is ${outcome?.status}.`);
     }
+  }
+
+  async withdraw(requestId: string, reason: string): Promise<void> {
+    const requests = await this.#requests();
+    await requests.end(requestId, reason);
+  }
+
+  async withdrawStale(readHistory: PlanRequest['readHistory']): Promise<void> {
+    const { service } = await openApprovals(this.#runtime);
+    const requests = await this.#requests();
+    // The plan has run.
+    await service.runListener('The search for plans that are out of date', () => requests.endStale(readHistory));
   }
 
   async requestedKeep(tags: readonly string[]): Promise<number | undefined> {
     const { service } = await openApprovals(this.#runtime);
     const now = await service.clock.now();
-    const { env } = this.#runtime;
+    const requests = await this.#requests();
     let waiting: number | undefined;
-    const rows = allRows(service.rows, 'byExecution', {
-      equals: { executionId: this.#executionId },
-      // The timeout limits the time to decide, and then the time to run.
-      ...idRange('apr', new Date(now - 2 * this.#timeoutMs)),
-      direction: 'desc',
-      limit: 100,
-    });
-    for await (const row of rows) {
-      const { status, body } = row.record;
-      const { environment, action, migrations, keepHours } = body.parameters as unknown as PlanDescription;
+    for await (const row of requests.list()) {
+      const { action, migrations, keepHours } = planOf(row);
       const asked = migrations.slice(-tags.length).map(({ tag }) => tag);
-      const isSame = environment === env && action === 'migrate' && canonicalJson(asked) === canonicalJson(tags);
+      const isSame = action === 'migrate' && canonicalJson(asked) === canonicalJson(tags);
       if (keepHours === undefined || !isSame) continue;
       if (isApproved(row, now)) return keepHours * HOUR_MS;
-      if (status === 'waiting' && !service.isDue(row.record)) waiting ??= keepHours * HOUR_MS;
+      if (row.record.status === 'waiting' && !service.isDue(row.record)) waiting ??= keepHours * HOUR_MS;
     }
     return waiting;
   }
@@ -196,16 +229,29 @@ export class CallPlanApprover implements PlanApprover {
     return closeApprovals(this.#runtime);
   }
 
+  #waiting(requestId: string, expiresAt: string): WaitingRequest {
+    const inbox = inboxUrl(this.#runtime.config);
+    return { requestId, expiresAt, ...(inbox !== undefined && { url: `${inbox}/${requestId}` }) };
+  }
+
   async #gate(tool: Tool, reason?: string): Promise<ApprovalGate> {
     const { service } = await openApprovals(this.#runtime);
-    const humanInLoop = compileHumanInLoop({ enabled: true, approvalTimeout: this.#timeoutMs }, [], [], []);
-    const routes = await routesFor(this.#runtime, humanInLoop);
     return new ApprovalGate(service, {
       agentTag: MIGRATION_AGENT,
       tools: new Map([[tool.tag, tool]]),
-      humanInLoop,
-      routes,
+      humanInLoop: this.#humanInLoop,
+      routes: await routesFor(this.#runtime, this.#humanInLoop),
       ...(reason !== undefined && { reason }),
+    });
+  }
+
+  async #requests(): Promise<PlanRequests> {
+    const { service } = await openApprovals(this.#runtime);
+    return new PlanRequests(service, {
+      executionId: this.#executionId,
+      env: this.#runtime.env,
+      timeoutMs: this.#timeoutMs,
+      routes: await routesFor(this.#runtime, this.#humanInLoop),
     });
   }
 
@@ -224,18 +270,14 @@ export class CallPlanApprover implements PlanApprover {
   }
 }
 
+/** The tool of a request. */
+const notRun = (): Tool => compiledTool(() => undefined);
+
 function compiledTool(handler: () => unknown): Tool {
   const problems: never[] = [];
   const [tool] = compileTools([{ ...TOOL, handler }], [], problems).values();
   if (!tool) throw new Error('The tool of a plan is not valid.');
   return tool;
-}
-
-/** Approved as it is, and not yet used up. A call that was interrupted may be made again. */
-function isApproved({ record }: RequestRow, now: number): boolean {
-  const { status, body } = record;
-  const isUsed = body.outcome !== undefined || body.run === 'done' || hasLapsed(record, now);
-  return status === 'approved' && body.decision?.modifiedParams === undefined && !isUsed;
 }
 
 const isRejectedByPeople = ({ record: { status, body } }: RequestRow): boolean =>
@@ -260,54 +302,4 @@ async function currentCommit(cwd: string): Promise<string | undefined> {
     // No repository, no commit, or no git.
     return undefined;
   }
-}
-
-/** `migrate main (prd): DROP TABLE "orders" (orders has 30 rows), and 2 more` */
-function reasonOf({ database, environment, action, losses: [loss, ...others] }: PlanDescription): string {
-  const what = `${action} ${database} (${environment})`;
-  if (loss === undefined) return what;
-  const withoutTag = loss.replace(/^\S+: /, '');
-  return `${what}: ${shorten(withoutTag, 300).text}${others.length === 0 ? '' : `, and ${others.length} more`}`;
-}
-
-function pending({ database, environment, losses }: PlanDescription, requestId: string, expiresAt: string): SvcError {
-  return new SvcError(
-    'approval_pending',
-    `The plan for ${database} (${environment}) waits for approval: ${requestId}`,
-    {
-      ...(losses.length > 0 && { why: losses.slice(0, 3).join('; ') }),
-      state: `Nothing was changed. The request is open until ${expiresAt}.`,
-      next: [
-        `svc approvals show ${requestId}    for those who decide`,
-        'Run the command again once it is approved, or wait for the decision: --wait 30m',
-      ],
-      details: { requestId, expiresAt },
-    },
-  );
-}
-
-function rejected({ record: { requestId, body } }: RequestRow): SvcError {
-  const { by = '', reason } = body.decision ?? {};
-  return new SvcError('approval_rejected', `The plan was rejected by ${by}: ${requestId}`, {
-    ...(reason !== undefined && { why: reason }),
-    state: 'Nothing was changed.',
-    next: ['Change the migration. Or ask again, for the same plan: --ask-again'],
-    details: { requestId },
-  });
-}
-
-function notApproved(why: string): SvcError {
-  return new SvcError('approval_stale', 'The plan is not approved.', {
-    why,
-    state: 'Nothing was changed.',
-    next: ['Run the command again: it requests approval.'],
-  });
-}
-
-function tooLarge(): SvcError {
-  return new SvcError('migration_too_large', 'The plan is too large for a request of approval.', {
-    why: 'Those who decide read every statement, and a request has at most 256 KiB.',
-    state: 'Nothing was changed.',
-    next: ['Run it in parts: svc db migrate --to <tag>'],
-  });
 }

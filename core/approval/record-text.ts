@@ -1,5 +1,6 @@
 import { inlineJson } from '../display/json.ts';
 import { displayText } from '../display/text.ts';
+import { isPlainObject } from '../json.ts';
 import type { DeliveryAttempt } from './audit.ts';
 import type { ApprovalRecord, ApprovalRequest, ApprovalVote } from './request.ts';
 
@@ -18,7 +19,14 @@ export function statusText(record: ApprovalRecord, timeText = asIs): string {
   const how = override ? ' (override)' : standing === undefined ? '' : ` (standing rule ${standing})`;
   const why = cause === 'timeout' ? ' by timeout' : `${by}${how}`;
   const ran = run === 'none' ? '' : `, run: ${run}`;
-  return `${status}${why}${ran}${notStartedText(record, timeText)}`;
+  return `${status}${why}${ran}${staleText(record)}${notStartedText(record, timeText)}`;
+}
+
+/** Of an approval that can no longer be used: what was approved has changed. */
+function staleText({ status, outcome }: ApprovalRecord): string {
+  if (status !== 'approved' || outcome?.status !== 'stale') return '';
+  const reason = isPlainObject(outcome.result) ? outcome.result.reason : undefined;
+  return typeof reason === 'string' ? `, stale: ${displayText(reason)}` : ', stale';
 }
 
 /** For the approver of a call that no process has started: its process may be gone. */

@@ -38,7 +38,7 @@ import {
   waiters,
 } from './schema.ts';
 import { announcingLateEvents } from './seal/announce-late.ts';
-import { withCancellation, withClosure, withExpiry } from './state.ts';
+import { isUndone, withCancellation, withClosure, withExpiry } from './state.ts';
 import { StoreClock } from './store-clock.ts';
 import { MAX_TIMEOUT_MS } from './timer-queue.ts';
 import { RequestWatcher, type Subscription } from './watcher.ts';
@@ -261,19 +261,31 @@ export class ApprovalService {
     return status === 'waiting' && this.clock.msUntil(expiresAt.getTime()) <= 0;
   }
 
-  /** Cancels a request that waits, or was approved and has not started, whatever is decided concurrently. */
-  async cancel(row: RequestRow, reason: string, by: string): Promise<void> {
+  /**
+   * Cancels a request that waits, or was approved and has not started, whatever is decided concurrently. With `whenApproved`,
+   * an approved one ends with that code, or is left. Returns the new row.
+   */
+  async cancel(
+    row: RequestRow,
+    reason: string,
+    by: string,
+    whenApproved: 'approval_cancelled' | 'approval_stale' | 'leave' = 'approval_cancelled',
+  ): Promise<ApprovalRow | undefined> {
     for (let current: RequestRow | undefined = row; current; current = await this.read(row.record.requestId)) {
       const { record } = current;
-      const { status, body } = record;
+      if (!isUndone(record)) return undefined;
       const now = await this.clock.now();
-      if (status === 'waiting') {
-        if ((await this.writeDecision(current, withCancellation(record, { reason }, by, now))).written) return;
-      } else if (status === 'approved' && body.run === 'none' && body.outcome === undefined) {
-        const outcome = notRunOutcome('approval_cancelled', body, reason);
-        if ((await this.write(current, withClosure(record, outcome, by, now))).written) return;
-      } else return;
+      let result: WriteResult;
+      if (record.status === 'waiting') {
+        result = await this.writeDecision(current, withCancellation(record, { reason }, by, now));
+      } else {
+        if (whenApproved === 'leave') return undefined;
+        const outcome = notRunOutcome(whenApproved, record.body, reason);
+        result = await this.write(current, withClosure(record, outcome, by, now));
+      }
+      if (result.written) return result.written.record;
     }
+    return undefined;
   }
 
   /** Cancels every request of an execution that `cancel` applies to. */

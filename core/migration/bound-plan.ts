@@ -31,7 +31,7 @@ export function bindPlan(action: string, parts: readonly PlanPart[], history: Hi
 }
 
 /** The rows of the history but for some, as they are once interrupted migrations are finished. */
-export function historyDigest(history: History, without: ReadonlySet<string>): string {
+export function historyDigest(history: History, without: ReadonlySet<string> = new Set()): string {
   const rows = history.inOrder().filter(({ row: { tag } }) => !without.has(tag));
   return jsonDigest(rows.map(({ row: { tag, checksum } }) => [tag, checksum, stateOf(history, tag)]));
 }

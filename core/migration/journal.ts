@@ -1,4 +1,5 @@
 import type { BlockingSession, Segment, Statement } from '../dialect.ts';
+import type { SvcError } from '../errors.ts';
 import { CLOCK, ELAPSED, recordUpdate, recordWrite, type Writable } from '../records.ts';
 import { serializeModel } from '../schema/model.ts';
 import { version } from '../version.ts';
@@ -22,6 +23,8 @@ export interface MigrationRun {
   readonly onFinished?:
     | ((planned: PlannedMigration, record: HistoryRecord, statements: readonly string[]) => void)
     | undefined;
+  /** Called before a plan is refused that is not the one that was approved. Runs after the lock, and returns the error. */
+  readonly onStale?: ((askAgain: () => Promise<SvcError>) => void) | undefined;
   readonly onBlocked?: ((sessions: readonly BlockingSession[]) => void) | undefined;
   /** The text sent for a statement, if it differs from the planned text. */
   readonly sentText: Map<Statement, string>;

@@ -61,10 +61,14 @@ export async function withLockedHistory<T>(
   }
   // The store of the requests may be in the same database, and takes this lock when it is opened the first time.
   const approvalStore = await newApprovalStore(target);
-  return target.connection.withLock(
+  let askAgain: (() => Promise<SvcError>) | undefined;
+  const onStale = (ask: () => Promise<SvcError>): void => {
+    askAgain = ask;
+  };
+  const ran = target.connection.withLock(
     (epoch) =>
       heldLocks.run(new Set([...held, database]), async () => {
-        const run = { ...observer, target, epoch, signal, plan, sentText: new Map() };
+        const run = { ...observer, target, epoch, signal, plan, onStale, sentText: new Map() };
         if (cached && epoch === cached.epoch + 1) return work({ ...run, history: cached.history });
         await claimDatabase(target, epoch, adopt ?? false, approvalStore);
         return work({ ...run, history: await History.read(target.connection) });
@@ -75,6 +79,9 @@ export async function withLockedHistory<T>(
       ...(signal && { signal }),
     },
   );
+  return ran.catch(async (error) => {
+    throw askAgain ? await askAgain() : error;
+  });
 }
 
 /**

@@ -77,7 +77,7 @@ async function withRequestedKeep(
   pending: readonly DefinedMigration[],
   options: RunOptions,
 ): Promise<RunOptions> {
-  if (!options.ask?.adoptsKeep || pending.length === 0) return options;
+  if (!options.ask?.asRunner || pending.length === 0) return options;
   const keepMs = await approver?.requestedKeep(pending.map(({ migration }) => migration.tag));
   return keepMs === undefined ? options : { ...options, keepMs };
 }

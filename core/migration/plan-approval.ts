@@ -1,7 +1,7 @@
-import { SvcError } from '../errors.ts';
+import { isSvcError, SvcError } from '../errors.ts';
 import { frozenClone } from '../tool/safe-json.ts';
 import { readApprovalStore } from './approval-table.ts';
-import { bindPlan, differenceOf, digestOf, type PlanPart } from './bound-plan.ts';
+import { bindPlan, differenceOf, digestOf, historyDigest, type PlanPart } from './bound-plan.ts';
 import { assertDatabaseOwner, History } from './history.ts';
 import type { MigrationRun } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -15,7 +15,7 @@ import {
   type RunApproval,
 } from './plan-approver.ts';
 import { continuesClaim, readClaim, writeClaim } from './plan-claim.ts';
-import { effectsOf, mayDestroy, type PlanEffects, shownPlan } from './plan-description.ts';
+import { effectsOf, lossLine, mayDestroy, type PlanEffects, reasonOf, shownPlan } from './plan-description.ts';
 import type { Target } from './target.ts';
 
 /*
@@ -45,7 +45,10 @@ export async function reviewPlan(
   const effects = once(() => effectsOf(target, fresh, options));
   const isHookRequired =
     isHooked &&
-    (await hooksRequireApproval(target, { ...shownPlan(target, action, fresh), losses: (await effects()).losses }));
+    (await hooksRequireApproval(target, {
+      ...shownPlan(target, action, fresh),
+      losses: (await effects()).losses.map(lossLine),
+    }));
   const isRequired = isHookRequired || (approver && (options.isRequired || needsApproval(approver, fresh)));
   if (!isRequired) return isHooked ? { bound } : undefined;
   return { bound, approval: await askFor({ target, history, parts: fresh, bound, effects }, options) };
@@ -79,10 +82,11 @@ export async function reviewDecision(
   const { part } = await read();
   const history = await History.read(target.connection);
   const bound = bindPlan(action, [part], history);
-  const effects = async () => ({ losses: [], blocks: [] });
-  const approval = await askFor({ target, history, parts: [part], bound, effects }, options);
+  const approval = await askFor({ target, history, parts: [part], bound, effects: noEffects }, options);
   return { bound, approval };
 }
+
+const noEffects = async (): Promise<PlanEffects> => ({ losses: [], blocks: [] });
 
 /** The action that drops what was kept. */
 export const PURGE = 'purge';
@@ -112,13 +116,24 @@ async function askFor({ target, history, parts, bound, effects }: Question, opti
   const { warnings, ...context } = await approver.describe(target.connection, { before, added });
   const described = {
     ...shownPlan(target, bound.action, parts),
-    losses,
+    losses: losses.map(lossLine),
     warnings: [...blocks, ...warnings],
     ...context,
     plan: digest,
+    history: historyDigest(history),
   };
-  return { requestId: await approver.ask(described, options), approved: digest };
+  const request = {
+    plan: described,
+    reason: reasonOf(target, bound.action, losses),
+    readHistory: historyReader(target),
+  };
+  return { requestId: await approver.ask(request, options), approved: digest };
 }
+
+const historyReader =
+  ({ connection }: Target) =>
+  async (): Promise<string> =>
+    historyDigest(await History.read(connection));
 
 /** Whether a tap requires approval. Throws `hook_refused` if one denies the plan, or fails. */
 async function hooksRequireApproval({ hooks }: Target, plan: PlanReview['plan']): Promise<boolean> {
@@ -142,9 +157,10 @@ export function runReviewed<T>(
   planned: readonly PlannedMigration[],
   work: () => Promise<T>,
 ): Promise<T> {
-  const { approver } = run.target;
-  const isReviewed = run.plan !== undefined || (approver !== undefined && needsApproval(approver, planned));
-  return isReviewed && planned.length > 0 ? runPart(run, planned, work) : work();
+  const { target } = run;
+  const isRequired = target.approver !== undefined && needsApproval(target.approver, planned);
+  if (planned.length === 0 || !(isRequired || run.plan)) return work();
+  return runPart(run, planned, isRequired ? () => effectsOf(target, planned, {}) : undefined, work);
 }
 
 /** Throws if what is left of an interrupted run needs an approval, and the run began without one. */
@@ -163,22 +179,55 @@ export function assertMayFinish({ approver }: Target, left: PlannedMigration): v
 
 /** As `runReviewed`, for a decision about one migration. */
 export function decideReviewed<T>(run: MigrationRun, part: PlanPart, work: () => Promise<T>): Promise<T> {
-  return run.target.approver ? runPart(run, [part], work) : work();
+  return run.target.approver ? runPart(run, [part], noEffects, work) : work();
 }
 
-async function runPart<T>(run: MigrationRun, parts: readonly PlanPart[], work: () => Promise<T>): Promise<T> {
+/** `effects` of a plan that needs approval, whatever was reviewed. */
+async function runPart<T>(
+  run: MigrationRun,
+  parts: readonly PlanPart[],
+  effects: Question['effects'] | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
   const { target, plan, history } = run;
   if (!plan) throw staleError('It needs approval, and did not before it had the lock.');
+  const { approval } = plan;
+  const { approver } = target;
   const bound = bindPlan(plan.bound.action, parts, history);
   const difference = differenceOf(plan.bound, bound);
-  if (difference !== undefined) throw staleError(difference);
-  const { approval } = plan;
+  if (difference !== undefined) {
+    if (approval && approver)
+      run.onStale?.(() =>
+        askAgain(approver, approval, difference, effects && { target, history, parts, bound, effects }),
+      );
+    throw staleError(difference);
+  }
   if (!approval) return work();
-  if (!target.approver) throw nobodyToAsk(target);
+  if (!approver) throw nobodyToAsk(target);
   const claim = await readClaim(target);
   const isContinued = claim !== undefined && continuesClaim(claim, bound, history);
   if (!isContinued) await writeClaim(run, approval, bound);
-  return target.approver.use(approval, work, isContinued);
+  const result = await approver.use(approval, work, isContinued);
+  await approver.withdrawStale(historyReader(target));
+  return result;
+}
+
+/** After the lock: ends the approval of the plan as it was, and requests one of the plan as it is. Returns the error to throw. */
+async function askAgain(
+  approver: PlanApprover,
+  { requestId }: RunApproval,
+  difference: string,
+  question: Question | undefined,
+): Promise<SvcError> {
+  await approver.withdraw(requestId, `The plan has changed: ${difference}`);
+  try {
+    if (question) await askFor(question, {});
+  } catch (error) {
+    if (isSvcError(error) && error.code === 'approval_pending')
+      return staleError(difference, String(error.details.requestId));
+    if (!isSvcError(error)) throw error;
+  }
+  return staleError(difference);
 }
 
 function needsApproval({ when }: PlanApprover, planned: readonly PlannedMigration[]): boolean {
@@ -213,11 +262,15 @@ function otherStore({ database, env }: Target): SvcError {
   });
 }
 
-function staleError(why: string): SvcError {
+function staleError(why: string, requestId?: string): SvcError {
   return new SvcError('approval_stale', 'The plan is not the one that was reviewed.', {
     why,
-    state: 'Nothing was changed, and no approval was used.',
-    next: ['Run the command again: it makes a new plan.'],
+    state: `Nothing was changed, and no approval was used.${requestId === undefined ? '' : ` The plan as it is now waits for approval: ${requestId}`}`,
+    next:
+      requestId === undefined
+        ? ['Run the command again: it makes a new plan.']
+        : [`svc approvals show ${requestId}    for those who decide`, 'Run the command again once it is approved.'],
+    ...(requestId !== undefined && { details: { requestId } }),
   });
 }
 

@@ -29,16 +29,28 @@ export interface PlanApprover {
    */
   requestedKeep(tags: readonly string[]): Promise<number | undefined>;
   /**
-   * Finds the decision of a plan, or requests one. Throws `approval_pending` without one within the time, and
-   * `approval_rejected`.
+   * Finds the decision of a plan, or requests one, and ends the requests that it replaces. Throws `approval_pending` without
+   * one within the time, `approval_rejected`, and `approval_stale` if the request is withdrawn.
    */
-  ask(plan: PlanDescription, options: AskOptions): Promise<string>;
+  ask(request: PlanRequest, options: AskOptions): Promise<string>;
+  /** Ends a request whose plan is another one by now, if it has not run. */
+  withdraw(requestId: string, reason: string): Promise<void>;
+  /** After a run: ends the requests that were made with another history. */
+  withdrawStale(readHistory: PlanRequest['readHistory']): Promise<void>;
   /**
    * Runs `work` as the call that was approved, so that its record shows how it ended. Throws `approval_stale` if the request
    * is no longer approved, unless `isContinued`: then a part of the plan has run.
    */
   use<T>(approval: RunApproval, work: () => Promise<T>, isContinued: boolean): Promise<T>;
   close(): Promise<void>;
+}
+
+export interface PlanRequest {
+  readonly plan: PlanDescription;
+  /** In one line, for lists. */
+  readonly reason: string;
+  /** The digest of the history as it is now. */
+  readHistory(): Promise<string>;
 }
 
 export interface RequestContext {
@@ -60,13 +72,24 @@ export interface AskOptions {
   readonly isRequired?: boolean;
   /** Requests another decision about a plan that was rejected. */
   readonly askAgain?: boolean;
-  /** Keeps what a request about the same migrations keeps, for as long. */
-  readonly adoptsKeep?: boolean;
+  /**
+   * Nobody asks: a process applies what is deployed. It keeps what a request about the same migrations keeps, for as long,
+   * and does not request its plan in place of one that somebody has requested since.
+   */
+  readonly asRunner?: boolean;
   /** Counts every row that is lost, however long it takes. */
   readonly countsAll?: boolean;
   readonly signal?: AbortSignal | undefined;
   /** Called once if the decision has to be waited for. */
-  readonly onWaiting?: (request: { readonly requestId: string; readonly expiresAt: string }) => void;
+  readonly onWaiting?: (request: WaitingRequest) => void;
+}
+
+/** A request that people have to decide. */
+export interface WaitingRequest {
+  readonly requestId: string;
+  readonly expiresAt: string;
+  /** Its page, where people decide in an inbox. */
+  readonly url?: string;
 }
 
 /** What a plan changes. */
@@ -130,6 +153,8 @@ export interface PlanDescription extends ShownPlan {
   readonly commit?: string;
   /** The digest of the plan: of what runs, and of the history on which it runs. */
   readonly plan: string;
+  /** The digest of the whole history when it was requested: with another one, the plan is another one. */
+  readonly history: string;
 }
 
 /** A migration of a plan. */

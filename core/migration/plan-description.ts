@@ -1,3 +1,4 @@
+import { shorten } from '../display/limit.ts';
 import type { PlanPart } from './bound-plan.ts';
 import { hiddenEffect, isOpaque } from './hidden-effects.ts';
 import { lossesNotKept } from './kept.ts';
@@ -46,9 +47,29 @@ export const mayDestroy = ({ statements, operations = [] }: PlannedMigration): b
   statements.some(({ destructive, keptMs }) => destructive || keptMs !== undefined) ||
   operations.some((operation) => hiddenEffect(operation, operations) !== undefined);
 
+/** What a migration of a plan loses, for people. */
+export interface PlanLoss {
+  readonly tag: string;
+  /** A statement or a sentence. */
+  readonly text: string;
+  /** What is known of it: the rows, and how long it is kept. */
+  readonly facts?: string;
+}
+
+const lossText = ({ text, facts }: PlanLoss): string => (facts === undefined ? text : `${text} (${facts})`);
+
+export const lossLine = (loss: PlanLoss): string => `${loss.tag}: ${lossText(loss)}`;
+
+/** `migrate main (prd): DROP TABLE "orders" (orders has 30 rows), and 2 more` */
+export function reasonOf({ database, env }: Target, action: string, [loss, ...others]: readonly PlanLoss[]): string {
+  const what = `${action} ${database} (${env})`;
+  if (loss === undefined) return what;
+  return `${what}: ${shorten(lossText(loss), 300).text}${others.length === 0 ? '' : `, and ${others.length} more`}`;
+}
+
 /** For people. */
 export interface PlanEffects {
-  readonly losses: readonly string[];
+  readonly losses: readonly PlanLoss[];
   /** Statements that copy a table, or block others from it. */
   readonly blocks: readonly string[];
 }
@@ -58,7 +79,7 @@ export async function effectsOf(
   planned: readonly PlannedMigration[],
   options: AskOptions,
 ): Promise<PlanEffects> {
-  const losses: string[] = [];
+  const losses: PlanLoss[] = [];
   const blocks: string[] = [];
   for (const one of await previewStatements(target, planned, options)) {
     const { tag, direction, statements, operations = [] } = one;
@@ -67,16 +88,16 @@ export async function effectsOf(
       const rows = loss ? [`${loss.collection} has ${rowsOfLoss(loss)}`] : [];
       const kept = keptMs === undefined ? [] : [`kept for ${durationText(keptMs)}`];
       const facts = [...rows, ...kept].join(', ');
-      if (destructive || keptMs !== undefined) losses.push(`${tag}: ${text}${facts && ` (${facts})`}`);
+      if (destructive || keptMs !== undefined) losses.push({ tag, text, ...(facts !== '' && { facts }) });
       else {
         const hidden = operation && hiddenEffect(operation, operations);
-        if (hidden !== undefined) losses.push(`${tag}: ${text} (${hidden})`);
+        if (hidden !== undefined) losses.push({ tag, text, facts: hidden });
       }
       if (copy)
         blocks.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
       else if (lock && lock.blocks !== 'nothing') blocks.push(`${tag}: ${lockText(lock)}: ${text}`);
     }
-    if (direction === 'up') losses.push(...lossesNotKept(one).map((sentence) => `${tag}: ${sentence}`));
+    if (direction === 'up') losses.push(...lossesNotKept(one).map((text) => ({ tag, text })));
   }
   return { losses, blocks };
 }

@@ -25,6 +25,8 @@ export interface TableLoss {
   /** At most `MAX_COUNTED`, unless all are to be counted. */
   readonly rows: number;
   readonly hasMore: boolean;
+  /** With `hasMore`: how many the catalog says there are, if it does. */
+  readonly estimate?: number;
   /** Of a dropped field, if all are counted: the rows in which it has a value. */
   readonly values?: number;
 }
@@ -57,12 +59,17 @@ export async function previewStatements(
       return {
         ...statement,
         text: preview?.texts[at] ?? statement.text,
-        ...(loss && { loss }),
+        ...(loss && { loss: withEstimate(loss, lock) }),
         ...(lock && { lock }),
         ...(preview && findingsOf(preview, at)),
       };
     }),
   }));
+}
+
+function withEstimate(loss: TableLoss, lock: StatementLock | undefined): TableLoss {
+  const isKnown = loss.hasMore && lock?.collection === loss.collection && lock.rows > loss.rows;
+  return isKnown ? { ...loss, estimate: lock.rows } : loss;
 }
 
 function findingsOf({ copies, failures }: PreflightReport, at: number): Pick<PreviewedStatement, 'copy' | 'failure'> {
@@ -127,10 +134,11 @@ async function countLoss(
   }
 }
 
-/** `more than 10,000 rows, 5 with a value` */
-export function rowsOfLoss({ rows, hasMore, values }: TableLoss): string {
+/** `more than 10,000 rows, about 3,000,000`, or `12,345 rows, 5 with a value` */
+export function rowsOfLoss({ rows, hasMore, estimate, values }: TableLoss): string {
   const counted = `${hasMore ? 'more than ' : ''}${rowsText(rows)}`;
-  return values === undefined ? counted : `${counted}, ${values.toLocaleString('en')} with a value`;
+  const about = estimate === undefined ? '' : `, about ${estimate.toLocaleString('en')}`;
+  return `${counted}${about}${values === undefined ? '' : `, ${values.toLocaleString('en')} with a value`}`;
 }
 
 /** `30 days` */

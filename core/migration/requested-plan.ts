@@ -30,3 +30,21 @@ const isMigration = (value: unknown): value is ShownMigration =>
 /** `20260102_orders`, or `20260102_orders, its rollback` */
 export const migrationTitle = ({ tag, direction }: ShownMigration): string =>
   `${tag}${direction === 'down' ? ', its rollback' : ''}`;
+
+/** Actions of which a database has one plan at a time. Others are about the migrations that they name. */
+const WHOLE: readonly string[] = ['migrate', 'contract', 'rollback', 'purge'];
+
+type Kind = Pick<PlanDescription, 'action' | 'migrations'>;
+
+/** Whether one plan of a database is in place of the other. */
+export function isOfSameKind(one: Kind, other: Kind): boolean {
+  const tags = ({ migrations }: Kind): string => JSON.stringify(migrations.map(({ tag }) => tag));
+  return one.action === other.action && (WHOLE.includes(one.action) || tags(one) === tags(other));
+}
+
+/** Whether a plan has the first migrations of another one, and not all of them. */
+export function isPartOf(one: Kind, whole: Kind): boolean {
+  const texts = ({ migrations }: Kind) => migrations.map(({ tag, statements }) => JSON.stringify([tag, statements]));
+  const all = texts(whole);
+  return one.migrations.length < all.length && texts(one).every((text, index) => text === all[index]);
+}
