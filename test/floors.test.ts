@@ -127,6 +127,12 @@ test('a dialect imports no other dialect, except MariaDB, a variant of MySQL', (
   );
 });
 
+test("an adapter imports no package: the framework is the caller's", () => {
+  each(({ file, packages }) =>
+    file.startsWith('plugins/frameworks/') ? packages.map((name) => `${file} -> ${name}`) : [],
+  );
+});
+
 test('the code that SQL dialects share names none of them', () => {
   each(({ file, text }) => {
     const lines = file.startsWith('plugins/dialects/sql/') ? text.split('\n') : [];

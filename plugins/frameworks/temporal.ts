@@ -25,9 +25,8 @@ export interface TemporalCall extends StepCall {
 
 /** The activities of `approvalStep`. @experimental */
 export interface ApprovalActivities {
-  /** Milliseconds until the request expires; null if it does not wait. */
-  svcRequest(call: TemporalCall): Promise<number | null>;
-  svcRun(call: TemporalCall): Promise<StepOutcome>;
+  /** Runs the tool, if its call is approved or needs no approval. Milliseconds until the request expires, while it waits. */
+  svcRun(call: TemporalCall): Promise<StepOutcome | number>;
   svcCancel(call: TemporalCall): Promise<void>;
 }
 
@@ -56,7 +55,7 @@ export async function approvalStep(
 ): Promise<StepOutcome> {
   const { workflowId, runId } = workflow.workflowInfo();
   const named = { ...call, tool, executionId: `temporal:${workflowId}:${runId}` };
-  const { svcRequest, svcRun, svcCancel } = workflow.proxyActivities({
+  const { svcRun, svcCancel } = workflow.proxyActivities({
     startToCloseTimeout: HOUR_MS,
     heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
     ...activity,
@@ -68,16 +67,15 @@ export async function approvalStep(
   try {
     for (let pause = Math.min(FIRST_CHECK_MS, checkMs); ; ) {
       isSignalled = false;
-      const left = await svcRequest(named);
-      if (left === null) break;
-      const until = Math.min(pause, Math.max(left, SHORTEST_CHECK_MS));
+      const ended = await svcRun(named);
+      if (typeof ended !== 'number') return ended;
+      const until = Math.min(pause, Math.max(ended, SHORTEST_CHECK_MS));
       if (!(await workflow.condition(() => isSignalled, until))) pause = Math.min(pause * 2, checkMs);
     }
   } catch (error) {
     if (workflow.isCancellation(error)) await workflow.CancellationScope.nonCancellable(() => svcCancel(named));
     throw error;
   }
-  return svcRun(named);
 }
 
 /**
@@ -103,16 +101,15 @@ export function approvalActivities(
       clearInterval(timer);
     }
   };
-  const ask = async (tool: DurableTool, call: TemporalCall) => {
-    const request = await tool.request(call, { onRequested });
-    return request?.status === 'waiting' ? Date.parse(request.expiresAt ?? '') - Date.now() : null;
-  };
   return {
-    svcRequest: (call) => attempt(call, (tool) => ask(tool, call)),
-    svcRun: (call) => attempt(call, async (tool) => stepOutcome(await tool.run(call))),
+    svcRun: (call) =>
+      attempt(call, async (tool) => {
+        const outcome = await tool.run(call, { waitMs: 0, onRequested });
+        return outcome.expiresAt === undefined ? stepOutcome(outcome) : Date.parse(outcome.expiresAt) - Date.now();
+      }),
     svcCancel: (call) =>
       attempt(call, async (tool) => {
-        if ((await ask(tool, call)) === null) return;
+        if ((await tool.request(call))?.status !== 'waiting') return;
         await tool.run(call, { signal: AbortSignal.abort('The workflow was cancelled.') });
       }),
   };
