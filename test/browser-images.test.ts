@@ -13,6 +13,9 @@ import { withGate } from './suites/gate-client.ts';
 
 const INBOX = `${ORIGIN}/svc/inbox`;
 const WIDE = { width: 1100, height: 760 };
+const PHONE = { width: 420, height: 760 };
+/** As wide as the page that shows them is in most browsers: they are not scaled again. */
+const SCALE = 0.8;
 const MARGIN = 14;
 const MINUTE_MS = 60_000;
 
@@ -24,9 +27,15 @@ async function image(page: Page, name: string, first: string, last: string): Pro
   const [start, end] = await Promise.all([first, last].map((one) => page.locator(one).last().boundingBox()));
   assert.ok(start && end);
   const y = Math.max(0, start.y - MARGIN);
-  const clip = { x: 0, y, scale: 1, width: page.viewportSize()?.width ?? 0, height: end.y + end.height + MARGIN - y };
+  const clip = {
+    x: 0,
+    y,
+    scale: SCALE,
+    width: page.viewportSize()?.width ?? 0,
+    height: end.y + end.height + MARGIN - y,
+  };
   const session = await page.context().newCDPSession(page);
-  const format = { format: 'webp', quality: 16, captureBeyondViewport: true } as const;
+  const format = { format: 'webp', quality: 24, captureBeyondViewport: true } as const;
   const { data } = await session.send('Page.captureScreenshot', { ...format, clip });
   await session.detach();
   mkdirSync(folder, { recursive: true });
@@ -134,8 +143,10 @@ chromiumTests('the images of the docs', (withPage) => {
           await page.getByRole('link', { name: 'send_newsletter' }).waitFor();
           await page.mouse.move(0, 0);
           await image(page, 'inbox-list', 'header', '.requests');
+          await page.setViewportSize(PHONE);
           await page.emulateMedia({ colorScheme: 'dark' });
-          await image(page, 'inbox-list-dark', 'header', '.requests');
+          await image(page, 'inbox-phone-dark', 'header', '.requests li:nth-of-type(2)');
+          await page.setViewportSize(WIDE);
           await page.emulateMedia({ colorScheme: 'light' });
           await page.getByRole('link', { name: 'refund' }).click();
           await page.getByText('The order is six days old').waitFor();

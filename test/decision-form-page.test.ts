@@ -31,7 +31,7 @@ test('changes are confirmed first, by path; what was confirmed is what runs', ()
     assert.equal(status, 200);
     assert.equal(await statusOf(page), 'waiting');
     const confirm = new HtmlForm(text);
-    assert.match(text, /Your reason<\/h2>\n<blockquote>half\nis fair<[\s\S]*<button name="action" value="approve">/);
+    assert.match(text, /Your reason<\/h2><blockquote>half\nis fair<[\s\S]*<button name="action" value="approve">/);
     assert.deepEqual(changesOn(confirm), ['amount', 'items[0].sku']);
     assert.deepEqual(textsOf(confirm, 'pre'), ['20', '10', '"lamp"', '"chair"']);
 
