@@ -19,7 +19,7 @@ import type { CaseOptions } from './suite.ts';
 import { waitUntil } from './wait-until.ts';
 
 /** The cases that a channel without decisions skips. */
-export const DECISION_CASES = [
+const DECISION_CASES = [
   'a press decides its request, once, and the person sees the result',
   'a press after a decision changes nothing, and the person sees that',
   'a press after the deadline changes nothing, and the person sees that',

@@ -30,7 +30,7 @@ export type DeclareDialectCase = (
 ) => void;
 
 /** As `CaseDatabase`, with a connection. */
-export interface ConnectedDatabase extends Pick<CaseDatabase, 'url' | 'engine'> {
+interface ConnectedDatabase extends Pick<CaseDatabase, 'url' | 'engine'> {
   readonly connection: Connection;
   connectAgain(options?: ConnectOptions): Promise<Connection>;
 }
