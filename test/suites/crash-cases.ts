@@ -23,7 +23,7 @@ const RANDOM_ROUNDS = 4;
 /** Killed processes wait for a lease to expire, so more run at a time than there are processors. */
 const CONCURRENCY = 4;
 /** Kills of a process that writes records, each about this much later than the one before. */
-const WRITE_KILLS = 6;
+const WRITE_KILLS = 4;
 const KILL_STEP_MS = 30;
 const TIMEOUT_MS = 600_000;
 const TABLE = 'crash_rows';

@@ -230,9 +230,9 @@ export const connectionFaults = {
     ...right,
     connect: (url, options) =>
       right.connect(url, options).catch((error) => {
-        const { port } = new URL(url);
-        if (port === '') throw error;
-        const socket = connectSocket({ host: '127.0.0.1', port: Number(port) }).on('error', () => undefined);
+        if (!URL.canParse(url)) throw error;
+        const { hostname, port } = new URL(url);
+        const socket = connectSocket({ host: hostname, port: Number(port) }).on('error', () => undefined);
         setTimeout(() => socket.destroy(), LONG_MS).unref();
         throw error;
       }),

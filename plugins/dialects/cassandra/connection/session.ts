@@ -61,6 +61,8 @@ const CLOCK_MAX_AGE_MS = 5000;
 /** Rows per page: history rows may be large. */
 const PAGE_SIZE = 500;
 const RECONNECT_MS = 1_000;
+/** How long the driver continues an attempt to connect that failed. */
+const ABANDONED_MS = 1;
 /** DDL can flush tables and wait for other nodes. */
 const DDL_TIMEOUT_MS = 60_000;
 
@@ -92,28 +94,29 @@ export async function openSession(address: Address, settings: Settings): Promise
   const connecting = client.connect();
   try {
     await withTimeout(settings.connectTimeoutMs, connecting);
+    setTimeouts(client, { readTimeout: settings.readTimeoutMs });
     const { rows } = await client.execute('SELECT release_version FROM system.local', [], { prepare: false });
     const version = String(rows[0]?.release_version);
     if (Number(version.split('.')[0]) < 4) throw serverTooOld(version);
     await useKeyspace(client, address);
     return createSession(client, address, driverTypes, version);
   } catch (error) {
-    abandonAttempts(client);
+    // An abandoned connection attempt continues in the driver, and closing waits for a server that may be silent.
+    setTimeouts(client, { connectTimeout: ABANDONED_MS, readTimeout: ABANDONED_MS });
     await closeClient(client);
-    // An abandoned connection attempt continues in the driver.
     const closeLater = () => closeClient(client);
     void connecting.then(closeLater, closeLater);
     throw withNothingChanged(toSvcError(error));
   }
 }
 
-/**
- * Ends attempts to connect that go on in the driver, and the closing of their connections, which waits for the server: both would
- * keep the process alive for as long as these timeouts.
- */
-function abandonAttempts(client: Client): void {
-  const { options } = client as unknown as { readonly options: { socketOptions: ClientOptions['socketOptions'] } };
-  Object.assign(options.socketOptions ?? {}, { connectTimeout: 1, readTimeout: 1 });
+/** Sets timeouts of what the driver does from now on: connecting again, closing a connection, and requests. */
+function setTimeouts(
+  client: Client,
+  timeouts: Pick<ClientOptions['socketOptions'] & object, 'connectTimeout' | 'readTimeout'>,
+): void {
+  const { options } = client as unknown as { readonly options: ClientOptions };
+  Object.assign(options.socketOptions ?? {}, timeouts);
 }
 
 /** `shutdown` does nothing if the client never connected, which would leave its sockets and timers open. */
@@ -140,7 +143,8 @@ function clientOptions(address: Address, settings: Settings, { consistencies }: 
     pooling: { heartBeatInterval: 0 },
     encoding: { useBigIntAsLong: true, useBigIntAsVarint: true },
     queryOptions: { consistency: consistencies.localQuorum, serialConsistency: consistencies.serial, prepare: true },
-    socketOptions: { connectTimeout: settings.connectTimeoutMs, readTimeout: settings.readTimeoutMs },
+    // The timer of the handshake, a request, would keep the process alive after a failed attempt.
+    socketOptions: { connectTimeout: settings.connectTimeoutMs, readTimeout: settings.connectTimeoutMs },
   };
 }
 
