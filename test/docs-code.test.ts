@@ -99,8 +99,12 @@ const NEIGHBOURS: DocsStubs = {
 /** Packages that are not installed here; test/frameworks-pages.test.ts and test/frameworks-durable.test.ts run the frameworks. */
 const UNTYPED = `declare module '@anthropic-ai/claude-agent-sdk';
 declare module '@dbos-inc/dbos-sdk';
+declare module '@langchain/langgraph';
+declare module '@langchain/langgraph-checkpoint-postgres';
 declare module '@mastra/core/agent';
+declare module '@mastra/core/mastra';
 declare module '@mastra/core/tools';
+declare module '@mastra/pg';
 declare module '@openai/agents';
 declare module '@temporalio/activity';
 declare module '@temporalio/client';

@@ -3,11 +3,17 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { HOSTS, type HostName, own, reasonToSkip } from './frameworks/hosts.ts';
 import type { Ended } from './frameworks/run.ts';
 import { textOf } from './frameworks/with-host.ts';
-import { docsBlocks } from './kit/docs-blocks.ts';
+import { svc } from './kit/cli.ts';
+import { type DocsBlock, docsBlocks } from './kit/docs-blocks.ts';
+import { folder } from './kit/folder.ts';
+import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { LONG } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
-// The program of each framework's page, run as printed with a model of the suite in frameworks.test.ts.
+// The programs of each framework's page, run as printed with a model of the suite in frameworks.test.ts.
 
+const REFERENCE = 'docs/reference/frameworks.md';
+const DEFINE_CONFIG = new URL('../config/define.ts', import.meta.url).pathname;
 const PAGES: Readonly<Partial<Record<HostName, string>>> = {
   'ai-sdk': 'docs/how-to/use-the-ai-sdk.md',
   'openai-agents': 'docs/how-to/use-openai-agents.md',
@@ -17,31 +23,72 @@ const PAGES: Readonly<Partial<Record<HostName, string>>> = {
   'claude-agent': 'docs/how-to/use-claude-agent.md',
 };
 
+/** A program as printed, in a folder with the packages of the frameworks. */
+function write(host: HostName, { text }: DocsBlock, name: string): URL {
+  assert.ok(text.trim().split('\n').length < 30);
+  const file = new URL(`${name}-${host}.ts`, own);
+  writeFileSync(
+    file,
+    text
+      .replace("'./model.ts'", `'./${host}.mjs'`)
+      .replaceAll(/'@svc\/sdk\/(.+)'/g, "'../../plugins/frameworks/$1.ts'")
+      .replaceAll("'@svc/sdk'", "'../../config/sdk/index.ts'"),
+  );
+  return file;
+}
+
+const programsOf = (page: string) => docsBlocks().filter((one) => one.page === page && one.language === 'ts');
+
+async function runsAsPrinted(host: HostName, block: DocsBlock): Promise<void> {
+  const file = write(host, block, 'program');
+  const printed: unknown[] = [];
+  const { log } = console;
+  console.log = (text: unknown) => printed.push(text);
+  try {
+    await import(file.href);
+  } finally {
+    console.log = log;
+    rmSync(file);
+  }
+  const { pageReceived } = (await import(new URL(`${host}.mjs`, own).href)) as { pageReceived: Ended['received'] };
+  assert.deepEqual(printed, ['Done.']);
+  assert.match(textOf({ received: pageReceived }, 'c1'), /Paid 15 for 1234.*A reviewer changed/s);
+}
+
+/** Runs a program twice, and decides in between on the command line. */
+async function continuesInAnotherProcess(host: HostName, block: DocsBlock): Promise<void> {
+  const database = await freshDatabase();
+  const config = docsBlocks().find(({ page, text }) => page === REFERENCE && text.includes('defineConfig('));
+  const cwd = folder({ 'svc.config.ts': String(config?.text).replace('@svc/sdk/config', DEFINE_CONFIG) });
+  const env = { DATABASE_URL: database.url, TEST_HOME: cwd };
+  const script = write(host, block, 'suspending');
+  try {
+    const first = await svc([], { cwd, env, script: script.pathname });
+    assert.equal(first.status, 0, first.stderr);
+    const [, requestId = ''] = /^waits: (\S+)\nsuspended\n$/.exec(first.stdout) ?? assert.fail(first.stdout);
+    const shown = await svc(['approvals', 'show', requestId, '--json'], { cwd, env });
+    const { reviewToken } = JSON.parse(shown.stdout).request;
+    const approve = ['approvals', 'approve', requestId, '--set', 'amount=15', '--review-token', reviewToken, '--yes'];
+    const approved = await svc(approve, { cwd, env });
+    assert.equal(approved.status, 0, approved.stderr);
+    const second = await svc([], { cwd, env, script: script.pathname });
+    assert.deepEqual([second.status, second.stdout], [0, 'Done.\n'], second.stderr);
+    const after = await svc(['approvals', 'show', requestId, '--json'], { cwd, env });
+    assert.match(after.stdout, /Paid 15 for 1234/);
+  } finally {
+    rmSync(script);
+    await database.drop();
+  }
+}
+
 for (const [host, page] of Object.entries(PAGES) as [HostName, string][]) {
+  const [program, suspending] = programsOf(page);
   const reason = reasonToSkip(host);
   const title = `${HOSTS[host]}: the program of its page runs as printed`;
   if (reason !== undefined) test.skip(title, reason);
-  else
-    test(title, async () => {
-      const block = docsBlocks().find((one) => one.page === page && one.language === 'ts');
-      assert.ok(block && block.text.trim().split('\n').length < 30);
-      const source = block.text
-        .replace("'./model.ts'", `'./${host}.mjs'`)
-        .replaceAll(/'@svc\/sdk\/(.+)'/g, "'../../plugins/frameworks/$1.ts'")
-        .replaceAll("'@svc/sdk'", "'../../config/sdk/index.ts'");
-      const file = new URL(`program-${host}.ts`, own);
-      writeFileSync(file, source);
-      const printed: unknown[] = [];
-      const { log } = console;
-      console.log = (text: unknown) => printed.push(text);
-      try {
-        await import(file.href);
-      } finally {
-        console.log = log;
-        rmSync(file);
-      }
-      const { pageReceived } = (await import(new URL(`${host}.mjs`, own).href)) as { pageReceived: Ended['received'] };
-      assert.deepEqual(printed, ['Done.']);
-      assert.match(textOf({ received: pageReceived }, 'c1'), /Paid 15 for 1234.*A reviewer changed/s);
-    });
+  else test(title, () => runsAsPrinted(host, program ?? assert.fail(page)));
+  const otherTitle = `${HOSTS[host]}: the second program of its page is continued by another process`;
+  const otherReason = reason ?? (await unavailable());
+  if (otherReason !== undefined) test.skip(otherTitle, otherReason);
+  else test(otherTitle, () => continuesInAnotherProcess(host, suspending ?? assert.fail(page)), LONG);
 }

@@ -15,8 +15,10 @@ import { test } from './kit/test.ts';
 // table of docs/reference/frameworks.md is compared with the suite.
 
 /**
- * They contain the seven reasons for which Google's ADK rejects a resumed call: no decision at all (resumed too early), a second
- * decision, a changed id, a tool that is gone, one that needs no approval, a changed name, changed arguments.
+ * They contain the seven reasons for which Google's ADK rejects a resumed call: `untrusted_request` (resumed too early: only the
+ * framework's own approval was sent), `malformed_request` (a malformed decision and malformed arguments), `unknown_original_call`
+ * (another id), `unregistered_tool` (renamed), `tool_name_mismatch` and `confirmation_not_required` (the name of another tool, which
+ * needs none), `arguments_mismatch` (changed arguments).
  */
 const CASES: readonly Case[] = [
   ...PARALLEL_CASES,

@@ -26,6 +26,8 @@ export interface LangChainTool {
   readonly name: string;
   readonly description?: string;
   readonly schema?: unknown;
+  readonly _call?: unknown;
+  invoke(input?: unknown, config?: object): Promise<unknown>;
 }
 
 export interface ToolMessage {

@@ -1,41 +1,19 @@
-import { SvcError } from '../../core/errors.ts';
-import { endOf, runGuarded, withNoteLine } from './call-end.ts';
 import { guardTool, unusable } from './guard-tool.ts';
-import type {
-  AgentTool,
-  LangChainTool,
-  Message,
-  ModelRequest,
-  Runtime,
-  ToolCallRequest,
-  ToolMessage,
-  WrapCall,
-} from './langchain-types.ts';
-import {
-  type ApprovalOptions,
-  executionIdOf,
-  type FrameworkGate,
-  type FrameworkOutcome,
-  type PendingApproval,
-} from './shared.ts';
+import { type LangChainToolOptions, runCall } from './langchain-call.ts';
+import type { AgentTool, LangChainTool, ModelRequest, ToolCallRequest, WrapCall } from './langchain-types.ts';
+import type { FrameworkGate, Guarded } from './shared.ts';
 
+export type { LangChainToolOptions } from './langchain-call.ts';
 export type { ToolCallRequest } from './langchain-types.ts';
 export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
 
 /** @experimental */
-export interface LangChainOptions extends Omit<ApprovalOptions<ToolCallRequest>, 'executionId'> {
+export interface LangChainOptions extends LangChainToolOptions {
   /** The names of the tools that wait for approval. */
   readonly tools: readonly string[];
-  /** Default: the `thread_id` of the run. */
-  readonly executionId?: ApprovalOptions<ToolCallRequest>['executionId'];
-  /**
-   * The function `interrupt` of `@langchain/langgraph`. With it the run is interrupted while a request waits, and continues with
-   * `new Command({ resume: true })` once it is decided, in any process. Without it the call waits in place.
-   */
-  readonly interrupt?: ((value: PendingApproval) => unknown) | undefined;
 }
 
-type Guarded = ReturnType<typeof guardTool>;
+const PROVIDERS = 'the provider of the model runs it';
 
 /**
  * What `createMiddleware` of LangChain takes for an agent whose tools wait for approval.
@@ -55,83 +33,58 @@ export function approvalMiddleware(
     return guarded;
   };
   const wrapToolCall: WrapCall = async (request: ToolCallRequest, handler) => {
-    const { toolCall, tool } = request;
-    const { name } = toolCall;
+    const { name } = request.toolCall;
     if (!options.tools.includes(name)) return handler(request);
-    const guarded = guardedOf(name, tool);
-    const call = {
-      parameters: toolCall.args,
-      executionId: executionId(options, request),
-      toolCallId: callId(toolCall),
-      modelText: modelText(request),
-    };
-    const runtime = (request.runtime ?? {}) as Runtime;
-    const wait = options.interrupt ? { waitMs: 0 } : {};
-    for (;;) {
-      let message: ToolMessage | undefined;
-      const result = await runGuarded(
-        guarded,
-        call,
-        { signal: runtime.signal, onRequested: options.onRequested, ...wait },
-        async (args) => {
-          message = (await handler({ ...request, toolCall: { ...toolCall, args } })) as ToolMessage;
-          return message.content ?? null;
-        },
-      );
-      const end = endOf(name, result);
-      if ('pending' in end) {
-        options.interrupt?.(end.pending);
-        continue;
-      }
-      const { outcome } = result;
-      const ended = message ?? ((await handler({ ...request, tool: recorded(name, outcome) })) as ToolMessage);
-      if ('refusal' in end) ended.status = 'error';
-      else if (end.note !== undefined) ended.content = withNote(ended.content, end.note);
-      return ended;
-    }
+    return runCall(guardedOf(name, request.tool), request, handler, options);
   };
   const wrapModelCall: WrapCall = async (request: ModelRequest, handler) => {
     const isUnheld = ({ name, invoke }: AgentTool) =>
       options.tools.includes(name ?? '') && typeof invoke !== 'function';
     const unheld = request.tools?.find(isUnheld);
-    if (unheld !== undefined) throw unusable(String(unheld.name), 'the provider of the model runs it');
+    if (unheld !== undefined) throw unusable(String(unheld.name), PROVIDERS);
     return handler(request);
   };
   return { name: 'svc-approval', wrapModelCall, wrapToolCall };
 }
 
-/** A tool that returns the stored outcome of a call: LangChain makes the message. */
-function recorded(name: string, { status, result }: Pick<FrameworkOutcome, 'status' | 'result'>) {
-  return {
-    name,
-    invoke: async () => (status === 'completed' && typeof result === 'string' ? result : JSON.stringify(result)),
+/**
+ * Tools of a graph of LangGraph, for its `ToolNode`, each of which waits for approval. Their types are unchanged.
+ * @example new ToolNode([search, ...withApproval(gate, [refund], { interrupt })])
+ * @experimental
+ */
+export function withApproval<const T extends readonly object[]>(
+  gate: FrameworkGate,
+  tools: T,
+  options: LangChainToolOptions = {},
+): { -readonly [K in keyof T]: T[K] } {
+  return tools.map((tool) => withGate(gate, tool as LangChainTool, options)) as { -readonly [K in keyof T]: T[K] };
+}
+
+function withGate(gate: FrameworkGate, tool: LangChainTool, options: LangChainToolOptions): object {
+  const { name, description, schema } = tool;
+  if (typeof tool.invoke !== 'function') throw unusable(name, PROVIDERS);
+  if (typeof tool._call !== 'function')
+    throw unusable(name, 'it is not a tool that the function tool of LangChain made');
+  const guarded = guardTool(gate, { name, description, schema }, options, 'input');
+  const invoke = (input: unknown, runtime: object = {}) => {
+    const { id, args } = Object(input) as { readonly id?: string; readonly args?: unknown };
+    const handler = async (request: ToolCallRequest) => {
+      const chosen = request.tool as LangChainTool;
+      const run = chosen === tool ? tool : answering(tool, await chosen.invoke());
+      return run.invoke({ ...request.toolCall, type: 'tool_call' }, runtime);
+    };
+    const { state } = runtime as { readonly state?: unknown };
+    return runCall(guarded, { toolCall: { name, args, id }, tool, runtime, state }, handler, options);
   };
+  return derived(tool, { invoke });
 }
 
-function withNote(content: unknown, note: string): unknown {
-  if (Array.isArray(content)) return [...content, { type: 'text', text: note }];
-  return withNoteLine(content, note);
+/** The tool, with this text as the content of its message. */
+function answering(tool: LangChainTool, text: unknown): LangChainTool {
+  return derived(tool, { schema: {}, responseFormat: 'content', _call: async () => text });
 }
 
-/** What the model wrote in the message with the call. */
-function modelText({ toolCall, state }: ToolCallRequest): string | undefined {
-  const { messages = [] } = (state ?? {}) as { readonly messages?: readonly Message[] };
-  const text = messages.findLast(({ tool_calls }) => tool_calls?.some(({ id }) => id === toolCall.id))?.text;
-  return typeof text === 'string' ? text : undefined;
-}
-
-function executionId({ executionId: given, ...options }: LangChainOptions, request: ToolCallRequest): string {
-  if (given !== undefined) return executionIdOf({ ...options, executionId: given }, request);
-  const { configurable } = (request.runtime ?? {}) as Runtime;
-  if (typeof configurable?.thread_id === 'string') return configurable.thread_id;
-  throw new SvcError('value_invalid', 'The run has no name for its calls.', {
-    why: 'It has no configurable.thread_id, and the middleware has no executionId.',
-    state: 'The tool did not run.',
-    next: ['Run with { configurable: { thread_id } }, or set executionId.'],
-  });
-}
-
-function callId({ name, id }: ToolCallRequest['toolCall']): string {
-  if (id === undefined) throw unusable(name, 'its call has no id');
-  return id;
+/** LangChain's tools are objects of a class. */
+function derived<T extends object>(tool: T, members: object): T {
+  return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, members);
 }

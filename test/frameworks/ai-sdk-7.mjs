@@ -7,6 +7,7 @@ export default hostOf({
   streamText,
   ToolLoopAgent,
   stopAfter: isStepCount,
+  timeoutOf: (toolMs) => ({ toolMs }),
   tool,
   Model: MockLanguageModelV4,
   messagesOf: ({ responseMessages }) => responseMessages,

@@ -15,7 +15,7 @@ async function connect(server) {
 }
 
 /** Version 7 has the same parts under other names. */
-export const hostOf = ({ generateText, streamText, ToolLoopAgent, stopAfter, tool, Model, messagesOf }) => ({
+export const hostOf = ({ generateText, streamText, ToolLoopAgent, stopAfter, timeoutOf, tool, Model, messagesOf }) => ({
   async open({
     gate,
     calls,
@@ -28,6 +28,7 @@ export const hostOf = ({ generateText, streamText, ToolLoopAgent, stopAfter, too
     renamed,
     unheld,
     onPart,
+    runTimeoutMs,
     subAgent,
     mcpServer,
   }) {
@@ -62,6 +63,7 @@ export const hostOf = ({ generateText, streamText, ToolLoopAgent, stopAfter, too
         stopWhen: stopAfter(3),
         messages,
         abortSignal,
+        ...(runTimeoutMs && { timeout: timeoutOf(runTimeoutMs) }),
       };
       const result = onPart ? streamText(settings) : await generateText(settings);
       if (onPart) for await (const part of result.fullStream) onPart(part);
@@ -84,6 +86,7 @@ export default hostOf({
   streamText,
   ToolLoopAgent,
   stopAfter: stepCountIs,
+  timeoutOf: (ms) => ms,
   tool,
   Model: MockLanguageModelV3,
   messagesOf: async ({ response }) => (await response).messages,

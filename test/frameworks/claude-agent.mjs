@@ -98,7 +98,7 @@ const DELEGATION = {
 const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
 export const pageReceived = [];
 /** Options of the program of the docs, without an account. */
-export const account = await optionsFor(PAGE_CALLS.map(ofServer), pageReceived, folder());
+export const account = await optionsFor(PAGE_CALLS.map(ofServer), pageReceived, process.env.TEST_HOME ?? folder());
 
 const result = (text) => ({ content: [{ type: 'text', text }] });
 

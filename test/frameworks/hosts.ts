@@ -5,6 +5,7 @@ export const HOSTS = {
   'ai-sdk-7': 'AI SDK 7',
   'openai-agents': 'OpenAI Agents',
   langchain: 'LangChain',
+  langgraph: 'LangGraph',
   genkit: 'Genkit',
   mastra: 'Mastra',
   'claude-agent': 'Claude Agent SDK',

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { approvalMiddleware } from '../../plugins/frameworks/langchain.ts';
 
 /** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
-class Scripted extends BaseChatModel {
+export class Scripted extends BaseChatModel {
   constructor(calls, received) {
     super({});
     Object.assign(this, { calls, received });
@@ -34,17 +34,17 @@ class Scripted extends BaseChatModel {
 }
 
 /** Checkpoints that another process can continue from. */
-class Saver extends MemorySaver {
+export class Saver extends MemorySaver {
   toText() {
     return JSON.stringify([this.storage, this.writes], (_key, value) =>
-      value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('base64') } : value,
+      value instanceof Uint8Array ? { bytes: Buffer.from(value).toString() } : value,
     );
   }
 
   static from(text) {
     const saver = new Saver();
     [saver.storage, saver.writes] = JSON.parse(text, (_key, value) =>
-      typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes, 'base64')) : value,
+      typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes)) : value,
     );
     return saver;
   }
@@ -69,6 +69,7 @@ export default {
     renamed,
     unheld,
     onPart,
+    runTimeoutMs,
     subAgent,
     mcpServer,
   }) {
@@ -99,7 +100,7 @@ export default {
     };
     const run = async (saver, input, signal) => {
       const agent = subAgent ? supportWith(saver) : payoutsWith(saver);
-      const settings = { configurable: { thread_id: executionId }, signal };
+      const settings = { configurable: { thread_id: executionId }, signal, timeout: runTimeoutMs };
       if (!onPart) {
         const result = await agent.invoke(input, settings);
         return { suspended: result.__interrupt__ !== undefined, state: saver.toText(), received };

@@ -35,7 +35,7 @@ export const WAITING_CASES: readonly Case[] = [
         const run = await open({ wait: 'suspend' });
         const first = await run.start();
         const early = run.resume(first.state);
-        const suspendsAgain = ['langchain', 'mastra', 'claude-agent'].includes(host);
+        const suspendsAgain = ['langchain', 'langgraph', 'mastra', 'claude-agent'].includes(host);
         if (suspendsAgain) assert.equal((await early).suspended, true);
         else await Promise.race([early, waitUntil(() => requests.length > 1, 'the resumed call does not wait')]);
         assert.deepEqual(ran, []);
@@ -61,6 +61,25 @@ export const WAITING_CASES: readonly Case[] = [
           async () => (await svc.approvals.get(requestId))?.status === 'cancelled',
           'it was not cancelled',
         );
+        assert.deepEqual(ran, []);
+      }),
+  },
+  {
+    title: 'a time-out of the run that is shorter than the approval cancels the request',
+    impossible: {
+      ...{ 'openai-agents': 'it has none', genkit: 'it has none', mastra: 'it has none' },
+      'claude-agent': 'it has none',
+    },
+    run: (host) =>
+      withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
+        const run = await open({ runTimeoutMs: 300 });
+        await run.start().catch(() => undefined);
+        const requestId = requests[0]?.requestId ?? '';
+        await waitUntil(
+          async () => (await svc.approvals.get(requestId))?.status === 'cancelled',
+          'it was not cancelled',
+        );
+        await expectError(approve(svc, requestId), 'approval_decided');
         assert.deepEqual(ran, []);
       }),
   },

@@ -17,9 +17,10 @@ export const WRAPPING_CASES: readonly Case[] = [
   {
     title: 'a time-out of the tool that is shorter than the approval is rejected',
     impossible: {
-      'ai-sdk': 'it has none',
-      'ai-sdk-7': 'it has none',
-      langchain: 'it has none',
+      'ai-sdk': 'only runs have them',
+      'ai-sdk-7': 'only runs have them',
+      langchain: 'only runs have them',
+      langgraph: 'only runs have them',
       genkit: 'it has none',
       'claude-agent': 'the server of the tool has it',
     },

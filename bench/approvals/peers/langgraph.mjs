@@ -7,6 +7,22 @@ import { z } from 'zod';
 import { listWaiting, tamper } from './langgraph-store.mjs';
 import { callOf, DONE, promptOf, runIn } from './script.mjs';
 
+const model = ({ messages }) => {
+  if (messages.at(-1).getType() === 'tool') return { messages: [new AIMessage(DONE)] };
+  return { messages: [new AIMessage({ content: '', tool_calls: [callOf(runIn(messages[0].content))] })] };
+};
+
+/** A graph of a model and a tool node. */
+export function graphOf(tools, checkpointer) {
+  return new StateGraph(MessagesAnnotation)
+    .addNode('model', model)
+    .addNode('tools', new ToolNode(tools))
+    .addEdge(START, 'model')
+    .addConditionalEdges('model', ({ messages }) => (messages.at(-1).tool_calls?.length ? 'tools' : END))
+    .addEdge('tools', 'model')
+    .compile({ checkpointer });
+}
+
 /** As in its documentation: `interrupt` in the tool, before the effect. */
 export default {
   name: 'LangGraph JS',
@@ -23,17 +39,7 @@ export default {
       },
       { name: 'refund', description: 'Pays.', schema: z.object({ orderId: z.string(), [amountName]: z.number() }) },
     );
-    const model = ({ messages }) => {
-      if (messages.at(-1).getType() === 'tool') return { messages: [new AIMessage(DONE)] };
-      return { messages: [new AIMessage({ content: '', tool_calls: [callOf(runIn(messages[0].content))] })] };
-    };
-    const graph = new StateGraph(MessagesAnnotation)
-      .addNode('model', model)
-      .addNode('tools', new ToolNode([refund]))
-      .addEdge(START, 'model')
-      .addConditionalEdges('model', ({ messages }) => (messages.at(-1).tool_calls?.length ? 'tools' : END))
-      .addEdge('tools', 'model')
-      .compile({ checkpointer });
+    const graph = graphOf([refund], checkpointer);
     const threadOf = (run) => ({ configurable: { thread_id: run } });
     const responseOf = ({ messages, __interrupt__ }) =>
       __interrupt__ ? 'waits' : `${messages?.at(-2)?.content ?? ''} ${messages?.at(-1)?.content ?? 'nothing'}`;

@@ -1,6 +1,7 @@
 import { interrupt } from '@langchain/langgraph';
+import { ToolNode } from '@langchain/langgraph/prebuilt';
 import { Svc } from '@svc/sdk';
-import { approvalMiddleware } from '@svc/sdk/langchain';
+import { approvalMiddleware, withApproval } from '@svc/sdk/langchain';
 import { createAgent, createMiddleware, tool } from 'langchain';
 import { z } from 'zod';
 
@@ -12,5 +13,8 @@ export const agent = createAgent({
   tools: [refund],
   middleware: [createMiddleware(approvalMiddleware(gate, { tools: ['refund'], interrupt }))],
 });
+const [gated] = withApproval(gate, [refund], { interrupt });
+export const same: typeof refund = gated;
+export const node = new ToolNode(withApproval(gate, [refund]));
 // @ts-expect-error: the tools that wait are named.
 approvalMiddleware(gate, {});
