@@ -47,7 +47,7 @@ export function replacedBy({ record: { requestId } }: RequestRow): SvcError {
   return new SvcError('approval_stale', `Another plan was requested in place of this one: ${requestId}`, {
     why: 'Its migrations are not those of this folder.',
     state: 'Nothing was changed. This plan is requested again once that one was decided and has run, or has expired.',
-    next: [`svc approvals show ${requestId}`, 'Deploy the migrations of that plan.'],
+    next: [`svc approvals show ${requestId}    for those who decide`, 'Deploy the migrations of that plan.'],
     details: { requestId },
   });
 }
