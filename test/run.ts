@@ -12,11 +12,13 @@ import { neededEngines, RunServers } from './servers/run-servers.ts';
  * an argument or whose path is one. `-part` excludes the files whose names contain `part`. Finds or starts the servers
  * that the files need; a server that dies during the run fails it. With `SVC_TEST_AGAIN=1` a file that fails
  * is run again, alone, and the second result counts; the output of both is printed and a file that then passes is listed as
- * UNSTEADY.
+ * UNSTEADY. No file starts after the moment `SVC_TEST_UNTIL`, in seconds since 1970: those that are left are listed as NOT RUN and
+ * count as skipped.
  */
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const jobs = Math.max(1, Number(process.env.SVC_TEST_JOBS ?? 2) || 2);
+const until = Number(process.env.SVC_TEST_UNTIL || Number.POSITIVE_INFINITY) * 1_000;
 /** Kills a file that blocks its event loop, where its own time-outs never fire. */
 const FILE_TIMEOUT_MS = 20 * 60_000;
 
@@ -66,7 +68,7 @@ function runFile(file: string): Promise<{ output: string; status: string; cpu: n
     const args = script ? ['--enable-source-maps', script, file] : ['--import', 'tsx', file];
     const child = spawn(process.execPath, [LIFTOFF_ONLY, ...args], {
       cwd: root,
-      env: { ...process.env, ...servers.environment() },
+      env: { ...process.env, ...servers.environment(), SVC_TEST_UNTIL: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);
@@ -146,7 +148,9 @@ const retries: string[] = [];
 const unsteady: string[] = [];
 
 async function runNext(files: string[], alone: boolean): Promise<void> {
-  for (let file = files.shift(); file !== undefined; file = files.shift()) {
+  for (;;) {
+    const file = alone || Date.now() < until ? files.shift() : undefined;
+    if (file === undefined) return;
     const started = performance.now();
     const { output, status, cpu } = await runFile(file);
     const result = readResult(output, status);
@@ -173,6 +177,8 @@ async function runNext(files: string[], alone: boolean): Promise<void> {
 await Promise.all(Array.from({ length: jobs }, () => runNext(queue, false)));
 await runNext(retries, true);
 await servers.end();
+for (const file of queue) console.log(`NOT RUN ${file}: no time was left`);
+totals.skipped += queue.length;
 for (const file of unsteady) console.log(`UNSTEADY ${file}: failed next to others, passed alone`);
 
 console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);

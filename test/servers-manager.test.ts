@@ -228,7 +228,7 @@ test(
 );
 
 test(
-  'an unavailable server skips its tests with a reason, and fails the run under SVC_TEST_REQUIRE=all',
+  'an unavailable server skips its tests with a reason, and fails the run under SVC_TEST_REQUIRE=all; no file starts too late',
   async () => {
     const cache = folder();
     if (isRoot()) chownSync(cache, NOBODY, NOBODY);
@@ -244,6 +244,10 @@ test(
     const required = await run(['test/run.ts', file], { ...env, SVC_TEST_REQUIRE: 'all' }, uid);
     assert.equal(required.status, 1);
     assert.match(required.output, /^FAIL MySQL: .*need root/m);
+
+    const late = await run(['test/run.ts', file], { ...env, SVC_TEST_UNTIL: '1' }, uid);
+    assert.equal(late.status, 0, late.output);
+    assert.match(late.output, /^NOT RUN .*needs-mysql\.ts: no time was left\n0 passed, 0 failed, 1 skipped$/m);
 
     const unreachable = await run(
       ['test/run.ts', file],
