@@ -89,8 +89,7 @@ export class PlanRequests {
       const isReplaced = isOfSameKind(planOf(row), plan) && isOlder(row, request);
       const reason = isReplaced ? `Replaced by ${request.requestId}: the plan has changed.` : CHANGED_HISTORY;
       if (planOf(row).history !== history) await this.#end(row, reason, 'approval_stale');
-      // A part that was approved may still run, with --to.
-      else if (isReplaced) await this.#end(row, reason, isPartOf(planOf(row), plan) ? 'leave' : 'approval_stale');
+      else if (isReplaced) await this.#end(row, reason, mayStillRun(planOf(row), plan) ? 'leave' : 'approval_stale');
     }
   }
 
@@ -127,6 +126,10 @@ export class PlanRequests {
     return open;
   }
 }
+
+/** Whether an approved plan is another choice than this one, not its earlier state: a part of it with --to, or another --keep. */
+const mayStillRun = (approved: PlanDescription, plan: PlanDescription): boolean =>
+  isPartOf(approved, plan) || approved.keepHours !== plan.keepHours;
 
 /** By the clock of the store. */
 function isOlder({ record }: RequestRow, than: Pick<ApprovalRequest, 'requestId' | 'timestamp'>): boolean {
