@@ -16,6 +16,7 @@ const NOT_WITH_WASM = {
   'after a kill before or during any call, the next process finishes the migrations': whyNoKills,
   'after a kill during a rollback, the next process finishes it': whyNoKills,
   'after a kill at a random moment, the next process finishes the migrations': whyNoKills,
+  'a killed process leaves every record write of a segment, or none': whyNoKills,
   'a deadline does not depend on the clock of the process': 'node-sqlite3-wasm uses the clock of JavaScript',
 };
 const hasOwnSqlite = process.getBuiltinModule?.('node:sqlite') !== undefined;
