@@ -69,6 +69,8 @@ test(
       noEmit: true,
       resolveJsonModule: true,
       lib: tsconfig.compilerOptions.lib,
+      jsx: tsconfig.compilerOptions.jsx,
+      jsxImportSource: tsconfig.compilerOptions.jsxImportSource,
       typeRoots: [join(root, 'node_modules/@types')],
       paths: Object.fromEntries(paths),
     };
