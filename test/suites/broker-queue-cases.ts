@@ -28,11 +28,14 @@ export function declareQueueCases(
     const proxy = await startTcpProxy(server.host, server.port);
     await proxy.connect();
     const broker = createBroker(tested.options(proxy.host, proxy.port));
+    let isOver = false;
+    /** The connection may end only when the broker closes, after which nothing may listen again. */
+    const reconnect = async (): Promise<void> => (isOver ? undefined : proxy.connect());
     try {
       let deliveries = 0;
       await consume(broker, queue, async () => {
         deliveries += 1;
-        if (deliveries === 1) void proxy.disconnectAfter(pieces).then(() => proxy.connect());
+        if (deliveries === 1) void proxy.disconnectAfter(pieces).then(reconnect);
         throw new Error('it cannot be processed');
       });
       await send(client, queue, DEAD);
@@ -43,6 +46,7 @@ export function declareQueueCases(
       }, `it is lost: the connection ended after the consumer had sent ${pieces} pieces of data about a message that cannot be processed, which is neither a dead letter nor delivered again`);
       assert.deepEqual(new Set(dead), new Set([DEAD]));
     } finally {
+      isOver = true;
       await broker.close();
       proxy.disconnect();
     }
