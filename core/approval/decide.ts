@@ -1,16 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
-import { isClearlyOversized, isOversized, MAX_PARAMETERS_BYTES } from '../tool/call-digest.ts';
-import type { ParameterProblem } from '../tool/json-schema.ts';
+import { isClearlyOversized, isOversized } from '../tool/call-digest.ts';
 import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';
 import { MAX_TEXT_LENGTH, storableText } from '../tool/safe-json.ts';
-import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
-import { type AppliedDecision, applyDecision, mayVote, missingApprovals, ruleOf, voterOf } from './apply-decision.ts';
+import { type Shape, shapeProblems } from '../validate-shape.ts';
+import { applyDecision, mayVote, missingApprovals, ruleOf, voterOf } from './apply-decision.ts';
 import { effectiveParameters, requestDigest } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
+import {
+  damagedRequest,
+  invalidDecision,
+  invalidParameters,
+  notApplied,
+  tooLargeParameters,
+  unknownRequest,
+  unseenParameters,
+  wrongReviewToken,
+} from './decision-errors.ts';
 import { IDEMPOTENCY_KEY, idempotencyOf, isReplay } from './idempotency.ts';
-import { problemsText } from './outcome.ts';
 import { evaluatePolicies, whyRefused } from './policy.ts';
 import {
   createPrincipal,
@@ -22,7 +30,7 @@ import {
 } from './principal.ts';
 import { hasSensitiveParameters, votesOf } from './public-view.ts';
 import type { ApprovalStatus, ApprovalVote } from './request.ts';
-import { personKey, type RoleCount, UNVERIFIED } from './rule.ts';
+import { personKey, type RoleCount } from './rule.ts';
 import type { ApprovalRow } from './schema.ts';
 import type { ApprovalService, RequestRow } from './service.ts';
 import type { DecisionVerdict } from './state.ts';
@@ -381,75 +389,4 @@ async function signalResult(
     ...(missing && { missing }),
     ...(unattendedSince !== undefined && { unattendedSince }),
   };
-}
-
-function notApplied({ refused, why }: Extract<AppliedDecision, { readonly refused: unknown }>): SvcError {
-  return new SvcError(refused, 'The decision was not accepted.', {
-    why,
-    state: 'The request is still waiting.',
-    ...(why === UNVERIFIED && {
-      next: ['Send the token of a person, or sign in. On the command line, set SVC_TOKEN.'],
-    }),
-  });
-}
-
-function damagedRequest(): SvcError {
-  return new SvcError('approval_stale', 'The request cannot be approved: what is stored of it is damaged.', {
-    why: 'It was not written by this SDK, or was changed in the store.',
-    state: 'Nothing was decided.',
-    next: ['Reject the request, and let the agent call the tool again.'],
-  });
-}
-
-function unseenParameters(): SvcError {
-  return new SvcError('approval_unseen', 'The request has sensitive parameters that have not been reviewed.', {
-    why: 'Deliveries and lists mask them.',
-    state: 'The request is still waiting.',
-    next: ['Read them with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.'],
-  });
-}
-
-function wrongReviewToken(): SvcError {
-  return new SvcError('approval_unseen', 'The review token is not that of the request.', {
-    why: 'It belongs to another request, or the request has changed since it was shown.',
-    state: 'The request is still waiting.',
-    next: ['Read the request with svc.approvals.get(requestId, { reveal: true }) and pass its reviewToken.'],
-  });
-}
-
-function invalidDecision(problems: readonly Problem[]): SvcError {
-  return new SvcError('decision_invalid', 'The decision is invalid.', {
-    why: problems.map(problemText).join(' '),
-    state: 'Nothing was decided.',
-    details: { problems: problems.map(problemText) },
-  });
-}
-
-function invalidParameters(problems: readonly ParameterProblem[]): SvcError {
-  return new SvcError('approval_parameters_invalid', 'The modified parameters do not match the schema of the tool.', {
-    why: `${problemsText(problems)}.`,
-    state: 'The request is still waiting.',
-    details: { problems },
-  });
-}
-
-function tooLargeParameters(): SvcError {
-  return new SvcError('parameters_too_large', 'The modified parameters are too large.', {
-    state: 'Nothing was decided.',
-    next: [`Keep them below ${MAX_PARAMETERS_BYTES / 1024} KiB.`],
-  });
-}
-
-/** The same error for a missing request and for one of another execution, so that guessing ids reveals nothing. */
-export function unknownRequest({
-  executionId,
-  requestId,
-}: Pick<Decision, 'requestId'> & Partial<Pick<Decision, 'executionId'>>): SvcError {
-  const what =
-    executionId === undefined ? 'No request has this id.' : 'No request with that id belongs to that execution.';
-  return new SvcError('approval_unknown', what, {
-    state: 'Nothing was decided.',
-    next: ['svc approvals list    lists the waiting requests'],
-    details: { requestId },
-  });
 }

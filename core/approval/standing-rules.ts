@@ -7,7 +7,8 @@ import { type Problem, problemText, type Shape, shapeProblems } from '../validat
 import { ruleOf, whyNoStandingRule } from './apply-decision.ts';
 import { effectiveParameters } from './approved-parameters.ts';
 import { PROCESS_NAME } from './call.ts';
-import { deciderOf, type SignalOptions, unknownRequest } from './decide.ts';
+import { deciderOf, type SignalOptions } from './decide.ts';
+import { unknownRequest } from './decision-errors.ts';
 import { whyRefused } from './policy.ts';
 import { isVerified, type Principal } from './principal.ts';
 import { hasSensitiveParameters } from './public-view.ts';

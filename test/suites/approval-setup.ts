@@ -1,18 +1,21 @@
 import * as assert from 'node:assert/strict';
 import type { DeliveryRoute } from '../../core/approval/announce.ts';
+import { type AuditEntry, auditTrail } from '../../core/approval/audit.ts';
 import type { StorageBackend } from '../../core/approval/backend.ts';
-import type { CallOptions, GateCall } from '../../core/approval/call.ts';
+import { type CallOptions, DETACH, type GateCall } from '../../core/approval/call.ts';
 import { decide, type SignalOptions, type SignalResult } from '../../core/approval/decide.ts';
 import { ApprovalGate } from '../../core/approval/gate.ts';
 import type { CallOutcome } from '../../core/approval/outcome.ts';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import type { StoredRule } from '../../core/approval/rule.ts';
 import { ApprovalService, type RequestRow } from '../../core/approval/service.ts';
+import { withClaim } from '../../core/approval/state.ts';
 import { Kernel } from '../../core/kernel.ts';
 import type { HumanInLoop } from '../../core/tool/human-in-loop.ts';
 import type { ToolParameters } from '../../core/tool/parameters.ts';
 import { compileTools, type Tool, type ToolDefinition } from '../../core/tool/tool.ts';
 import { type Problem, problemText } from '../../core/validate-shape.ts';
+import { expectError } from './expect-error.ts';
 
 export const OWNER = { product: 'shop', env: 'dev', database: 'main' } as const;
 
@@ -159,4 +162,28 @@ export async function readRow(
   const row = await service.read(requestId);
   assert.ok(row, `${requestId} is in the store`);
   return row;
+}
+
+export async function trailOf({ service }: ApprovalProcess): Promise<AuditEntry[]> {
+  const entries: AuditEntry[] = [];
+  for await (const entry of auditTrail(service)) entries.push(entry);
+  return entries;
+}
+
+/** Leaves a call that is approved and claimed by a dead process. */
+export async function claimAndDie(
+  app: ApprovalProcess,
+  bank: Bank,
+  call: ReturnType<typeof refund>,
+  { leaseMs = 60_000, modifiedParams }: { readonly leaseMs?: number; readonly modifiedParams?: ToolParameters } = {},
+): Promise<void> {
+  const detach = new AbortController();
+  const gate = createGate(app, compileTestTools(bank.tool()));
+  const { request, outcome } = await startCall(gate, call, { signal: detach.signal });
+  detach.abort(DETACH);
+  await expectError(outcome, 'interrupted');
+  await approve(app, request, modifiedParams);
+  const row = await readRow(app, request);
+  const claim = { token: 'dead', by: 'gone:1', beat: 0, leaseMs };
+  await app.service.write(row, withClaim(row.record, claim, await app.service.clock.now()));
 }
