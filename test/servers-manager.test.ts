@@ -90,7 +90,9 @@ withServer('a kill server is restarted on its port, and down stops it', async (c
     /started from an installed PostgreSQL, process/,
   );
 
-  const end = await run([MAIN, 'down'], env);
+  await run([MAIN, 'down', 'mysql'], env);
+  assert.ok(again.processes.every(isAlive), 'down of another engine leaves it');
+  const end = await run([MAIN, 'down', 'postgresql'], env);
   assert.match(end.output, /PostgreSQL: stopped/);
   assert.ok(!again.processes.some(isAlive) && !existsSync(again.folder) && state(cache).length === 0);
 });

@@ -48,7 +48,8 @@ export async function startPostgresql(
     asPostgres,
   );
   const all = [
-    ...['fsync=off', 'full_page_writes=off', 'unix_socket_directories=', 'max_connections=200'],
+    ...['fsync=off', 'full_page_writes=off', 'synchronous_commit=off', 'autovacuum=off'],
+    ...['unix_socket_directories=', 'max_connections=200'],
     'dynamic_shared_memory_type=mmap', // Inside its folder: segments in /dev/shm outlive a kill.
     ...settings,
   ];
