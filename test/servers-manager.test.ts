@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { test } from './kit/test.ts';
 import { buildOnce } from './servers/cache.ts';
 import { ENGINES, urlVariable } from './servers/engine.ts';
 import { whyPostgresqlUnavailable } from './servers/engines/postgresql.ts';
-import { isRoot } from './servers/machine.ts';
+import { isRoot, withInMemory } from './servers/machine.ts';
 import { identify, isAlive } from './servers/process.ts';
 import { neededEngines } from './servers/run-servers.ts';
 import type { StartedServer } from './servers/state.ts';
@@ -70,6 +70,22 @@ test('a run starts the servers that its test files name, and no others', () => {
   assert.ok(neededEngines('test/engine.test.ts').includes('postgresql'), 'engines named in files of the kit count too');
 });
 
+const IN_MEMORY = 'a command works on a copy of its folder in memory';
+if (!isRoot() || !existsSync('/dev/shm')) test.skip(IN_MEMORY, 'needs root and /dev/shm');
+else
+  test(IN_MEMORY, () => {
+    const data = join(folder({ 'data/row': 'old ' }), 'data');
+    const { TMPDIR } = process.env;
+    process.env.TMPDIR = '/dev/shm';
+    const script = 'cat "$0/row" && printf new > "$0/row" && cat "$0/row"';
+    const { file, args } = withInMemory(data, { file: 'sh', args: ['-c', script, data] });
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    const { stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' });
+    assert.equal(stdout, 'old new', stderr);
+    assert.equal(readFileSync(join(data, 'row'), 'utf8'), 'old ');
+  });
+
 withServer('a kill server is restarted on its port, and down stops it', async (cache, env) => {
   const first = await run([MAIN, 'up', 'postgresql'], env);
   assert.equal(first.status, 0, first.output);
@@ -90,7 +106,9 @@ withServer('a kill server is restarted on its port, and down stops it', async (c
     /started from an installed PostgreSQL, process/,
   );
 
-  const end = await run([MAIN, 'down'], env);
+  await run([MAIN, 'down', 'mysql'], env);
+  assert.ok(again.processes.every(isAlive), 'down of another engine leaves it');
+  const end = await run([MAIN, 'down', 'postgresql'], env);
   assert.match(end.output, /PostgreSQL: stopped/);
   assert.ok(!again.processes.some(isAlive) && !existsSync(again.folder) && state(cache).length === 0);
 });

@@ -42,7 +42,22 @@ export async function freshDatabase(): Promise<PostgresqlTestDatabase> {
   };
 }
 
-const onServer = <T>(work: (client: pg.Client) => Promise<T>) => on(server(), work);
+/** A new session costs more than most statements. */
+const administrators = new pg.Pool({
+  connectionString: 'url' in found ? found.url : undefined,
+  allowExitOnIdle: true,
+});
+administrators.on('error', () => {});
+
+async function onServer<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+  if ('missing' in found) throw new Error(found.missing);
+  const client = await administrators.connect();
+  try {
+    return await work(client);
+  } finally {
+    client.release();
+  }
+}
 
 function server(): string {
   if ('missing' in found) throw new Error(found.missing);

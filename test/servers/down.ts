@@ -1,16 +1,20 @@
 import { rmSync } from 'node:fs';
 import { COMPOSE } from './docker.ts';
+import { ENGINES, type Engine } from './engine.ts';
 import { isAlive, type ProcessIdentity, stop } from './process.ts';
 import { runProgram } from './program.ts';
 import { removeServer, type StartedServer, saveServer, startedServers, withStateLock } from './state.ts';
 
-/** Stops the started servers that no live run uses. The servers left stop when their last run ends. */
+/** Stops the started servers of these engines that no live run uses. The servers left stop when their last run ends. */
 export async function down(
+  engines: readonly Engine[] = ENGINES,
   onWait?: () => void,
 ): Promise<{ stopped: readonly StartedServer[]; left: readonly StartedServer[] }> {
   return withStateLock(async () => {
-    for (const server of startedServers()) saveServer({ ...server, kept: false });
-    return sweep();
+    const named = startedServers().filter(({ engine }) => engines.includes(engine));
+    for (const server of named) saveServer({ ...server, kept: false });
+    const { stopped, left } = await sweep();
+    return { stopped, left: left.filter(({ engine }) => engines.includes(engine)) };
   }, onWait);
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { freePort } from '../suites/free-port.ts';
 import { COMPOSE } from './docker.ts';
 import { handshake } from './handshake.ts';
-import { commandOn } from './machine.ts';
+import { commandOn, withInMemory } from './machine.ts';
 import { identify } from './process.ts';
 import { lastErrorLines, runProgram } from './program.ts';
 import type { Launch, ReportProgress } from './source.ts';
@@ -54,8 +54,10 @@ export function launch(entry: StartedServer, report: ReportProgress, previousPor
       const how = commandOn(machine, file, args, as);
       await runProgram(how.file, how.args, { cwd, env: environment(env), ...how.user });
     },
-    spawn(machine, file, args, { as, env, cwd = '/', signal = 'SIGTERM' } = {}) {
-      const how = commandOn(machine, file, args, as);
+    spawn(machine, file, args, { as, env, cwd = '/', signal = 'SIGTERM', data } = {}) {
+      const command = commandOn(machine, file, args, as);
+      // On this machine, the folder is where temporary files are.
+      const how = data === undefined || machine.root === '' ? command : withInMemory(data, command);
       const output = openSync(log, 'a');
       const child = spawn(how.file, how.args, {
         cwd,

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 
@@ -41,6 +41,19 @@ export function commandOn(
   if (machine.root === '') return { file, args, user };
   const userFlags = user === undefined ? [] : [`--userspec=${user.uid}:${user.gid}`];
   return { file: 'chroot', args: [...userFlags, machine.root, file, ...args], user: undefined };
+}
+
+const TMPFS = 0x01021994;
+
+/**
+ * The command with a copy of that folder in memory, which no other process sees and which ends with it. The command itself
+ * where temporary files are on a disk.
+ */
+export function withInMemory<C extends { file: string; args: readonly string[] }>(folder: string, command: C): C {
+  if (statfsSync(tmpdir()).type !== TMPFS) return command;
+  const script =
+    'mkdir "$0.disk" && mount --bind "$0" "$0.disk" && mount -t tmpfs svc "$0" && cp -a "$0.disk/." "$0" && exec "$@"';
+  return { ...command, file: 'unshare', args: ['--mount', 'sh', '-c', script, folder, command.file, ...command.args] };
 }
 
 /** The path of the first of these programs that is installed. */

@@ -1,4 +1,4 @@
-// npm run servers -- up [engine …] | down | status
+// npm run servers -- up | down | status [engine …]
 import { down } from './down.ts';
 import { ENGINES, isEngine, title } from './engine.ts';
 import { find } from './find.ts';
@@ -18,13 +18,13 @@ const engines = names.length === 0 ? ENGINES : names.filter(isEngine);
 
 if (unknown.length > 0) usage(`Unknown engine: ${unknown.join(', ')}.`);
 else if (verb === 'up') await bringUp();
-else if (verb === 'down' && names.length === 0) await takeDown();
+else if (verb === 'down') await takeDown();
 else if (verb === 'status') await printStatus();
 else usage(verb === '' ? '' : `Unknown command: ${process.argv.slice(2).join(' ')}.`);
 
 function usage(problem: string): void {
   process.stderr.write(
-    `${problem}\nnpm run servers -- up [engine …] | down | status\nEngines: ${ENGINES.join(', ')}\n`,
+    `${problem}\nnpm run servers -- up | down | status [engine …]\nEngines: ${ENGINES.join(', ')}\n`,
   );
   process.exitCode = 2;
 }
@@ -38,7 +38,7 @@ async function bringUp(): Promise<void> {
 }
 
 async function takeDown(): Promise<void> {
-  const { stopped, left } = await down(onWait);
+  const { stopped, left } = await down(engines, onWait);
   for (const { engine, from } of stopped) console.log(`${title(engine)}: stopped (was started from ${from})`);
   for (const { engine, users } of left)
     console.log(

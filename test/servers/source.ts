@@ -42,7 +42,11 @@ export interface Launch {
     machine: Machine,
     file: string,
     args: readonly string[],
-    options?: SpawnOptions & { readonly signal?: NodeJS.Signals },
+    options?: SpawnOptions & {
+      readonly signal?: NodeJS.Signals;
+      /** The folder of its data, which may be in memory. */
+      readonly data?: string;
+    },
   ): void;
   /** Waits until a server of that engine answers at the URL; throws at once if its process has ended. */
   waitForAnswer(engine: Engine, url: string): Promise<void>;

@@ -23,20 +23,25 @@ async function start(machine: Machine, launch: Launch): Promise<string> {
     '--force', // Otherwise it looks up the host name, which a minimal Debian cannot resolve.
   ]);
   launch.report(`starting on port ${port}`);
-  launch.spawn(machine, server, [
-    ...common,
-    `--port=${port}`,
-    '--bind-address=127.0.0.1',
-    `--socket=${at('socket')}`,
-    `--pid-file=${at('pid')}`,
-    '--skip-log-bin',
-    '--performance-schema=OFF',
-    '--innodb-flush-log-at-trx-commit=0',
-    '--character-set-server=utf8mb4', // As Debian configures it; before 11.6 it is latin1.
-    '--collation-server=utf8mb4_general_ci',
-    '--skip-name-resolve',
-    '--max-connections=500',
-  ]);
+  launch.spawn(
+    machine,
+    server,
+    [
+      ...common,
+      `--port=${port}`,
+      '--bind-address=127.0.0.1',
+      `--socket=${at('socket')}`,
+      `--pid-file=${at('pid')}`,
+      '--skip-log-bin',
+      '--performance-schema=OFF',
+      '--innodb-flush-log-at-trx-commit=0',
+      '--character-set-server=utf8mb4', // As Debian configures it; before 11.6 it is latin1.
+      '--collation-server=utf8mb4_general_ci',
+      '--skip-name-resolve',
+      '--max-connections=500',
+    ],
+    { data: join(launch.folder, 'data') },
+  );
   const url = urlAt(port);
   await launch.waitForAnswer('mariadb', url);
   return url;

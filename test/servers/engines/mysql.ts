@@ -28,19 +28,24 @@ async function start(machine: Machine, launch: Launch): Promise<string> {
   launch.report('creating its data folder');
   await launch.run(machine, mysqld, [...common, '--initialize-insecure']);
   launch.report(`starting on port ${port}`);
-  launch.spawn(machine, mysqld, [
-    ...common,
-    `--port=${port}`,
-    '--bind-address=127.0.0.1',
-    `--socket=${at('socket')}`,
-    `--pid-file=${at('pid')}`,
-    '--mysqlx=OFF',
-    '--skip-log-bin',
-    '--performance-schema=OFF',
-    '--innodb-flush-log-at-trx-commit=0',
-    '--innodb-flush-method=nosync',
-    '--max-connections=500',
-  ]);
+  launch.spawn(
+    machine,
+    mysqld,
+    [
+      ...common,
+      `--port=${port}`,
+      '--bind-address=127.0.0.1',
+      `--socket=${at('socket')}`,
+      `--pid-file=${at('pid')}`,
+      '--mysqlx=OFF',
+      '--skip-log-bin',
+      '--performance-schema=OFF',
+      '--innodb-flush-log-at-trx-commit=0',
+      '--innodb-flush-method=nosync',
+      '--max-connections=500',
+    ],
+    { data: join(launch.folder, 'data') },
+  );
   const url = urlAt(port);
   await launch.waitForAnswer('mysql', url);
   return url;

@@ -38,7 +38,8 @@ export async function startPostgresql(
   if (bin === undefined) throw new Error('initdb and postgres are not installed');
   const user = isRoot() ? account(machine, 'postgres') : undefined;
   if (user) chownSync(launch.folder, user.uid, user.gid);
-  const data = pathInside(machine, join(launch.folder, 'data'));
+  const folder = join(launch.folder, 'data');
+  const data = pathInside(machine, folder);
   const asPostgres = { as: 'postgres' };
   launch.report('creating a cluster');
   await launch.run(
@@ -48,7 +49,8 @@ export async function startPostgresql(
     asPostgres,
   );
   const all = [
-    ...['fsync=off', 'full_page_writes=off', 'unix_socket_directories=', 'max_connections=200'],
+    ...['fsync=off', 'full_page_writes=off', 'synchronous_commit=off', 'autovacuum=off'],
+    ...['unix_socket_directories=', 'max_connections=200'],
     'dynamic_shared_memory_type=mmap', // Inside its folder: segments in /dev/shm outlive a kill.
     ...settings,
   ];
@@ -57,7 +59,7 @@ export async function startPostgresql(
     machine,
     pathInside(machine, join(bin, 'postgres')),
     ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...all.flatMap((setting) => ['-c', setting])],
-    { ...asPostgres, signal: 'SIGINT' }, // Fast shutdown: SIGTERM waits until every client has disconnected.
+    { ...asPostgres, signal: 'SIGINT', data: folder }, // Fast shutdown: SIGTERM waits until every client has disconnected.
   );
   const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
   await launch.waitForAnswer('postgresql', url);
