@@ -43,6 +43,44 @@ for (const engine of engines) {
   const on = (name: string, body: (adapter: Target) => Promise<void>) =>
     test(`${engine.name}: ${name}`, () => engine.withDatabase(body));
 
+  on('what svc cannot create is listed, also where no table has it', async ({ connection }) => {
+    await connection.query(`
+      CREATE TABLE t (id int PRIMARY KEY);
+      CREATE TABLE "a.b" (id int PRIMARY KEY);
+      CREATE RULE kept AS ON DELETE TO "a.b" DO INSTEAD NOTHING;
+      CREATE TYPE pair AS (a int);
+      CREATE FUNCTION text_of(pair) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1::text';
+      CREATE CAST (pair AS text) WITH FUNCTION text_of(pair);
+      CREATE PUBLICATION changes FOR TABLE t;
+      CREATE TEXT SEARCH DICTIONARY words (TEMPLATE = simple);
+      CREATE CONVERSION letters FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8;
+      CREATE SCHEMA billing;
+      CREATE TABLE billing.invoices (id int);
+      COMMENT ON SCHEMA public IS 'of the shop';
+      ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC;
+      GRANT UPDATE (id) ON t TO PUBLIC;
+      REVOKE EXECUTE ON FUNCTION text_of(pair) FROM PUBLIC`);
+    const found = await connection.unsupportedObjects();
+    assert.deepEqual(
+      found
+        .map(({ collection = 'database', what }) => `${collection} ${what.replace(/, (?:which|of which) .*/, '')}`)
+        .sort(),
+      [
+        'a.b has a dot in its name, and what belongs to it is left out: kept',
+        'database has a comment on the schema public',
+        'database has default privileges',
+        'database has privileges of other users on t, text_of(pair)',
+        'database has the cast from pair to text',
+        'database has the conversion letters',
+        'database has the publication changes',
+        'database has the schema billing',
+        'database has the text search dictionary words',
+      ],
+    );
+    const objects = await connection.objects?.();
+    assert.deepEqual(objects?.map(objectKey).sort(), ['function/text_of', 'type/pair']);
+  });
+
   on('a serial of another program changes like the identity that svc reads it as', async ({ connection }) => {
     const name = `odd "$svc$" 'name'`;
     const table = `"odd ""$svc$"" 'name'"`;

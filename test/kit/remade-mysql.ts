@@ -1,6 +1,8 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
+import { MYSQL_OBJECTS } from './remade-mysql-more.ts';
 
 export const MYSQL_CASES: RemadeCases = {
+  ...MYSQL_OBJECTS,
   ...columns({
     type_tinyint: 'tinyint',
     type_tinyint_unsigned: 'tinyint unsigned not null',
@@ -172,7 +174,7 @@ create table pairs (a int, b int, primary key (a, b));
 `;
 
 /** The tables with something that a schema file cannot describe, which a warning says. */
-export const MYSQL_SAID: readonly string[] = ['default_uuid', 'key_prefix'];
+export const MYSQL_SAID: readonly string[] = ['default_uuid', 'key_descending', 'key_prefix'];
 
 /** On MariaDB, a check in the definition of a column belongs to the column. */
 export const MARIADB_SAID: readonly string[] = [...MYSQL_SAID, 'check_column'];

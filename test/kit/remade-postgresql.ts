@@ -1,9 +1,11 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
+import { POSTGRESQL_OBJECTS } from './remade-postgresql-objects.ts';
 import { POSTGRESQL_TABLES } from './remade-postgresql-tables.ts';
 import { POSTGRESQL_WHOLE } from './remade-postgresql-whole.ts';
 
 export const POSTGRESQL_CASES: RemadeCases = {
   ...POSTGRESQL_TABLES,
+  ...POSTGRESQL_OBJECTS,
   ...POSTGRESQL_WHOLE,
   ...columns({
     type_varchar: 'varchar',
@@ -237,49 +239,19 @@ create table parents (id int primary key, code varchar(10) unique);
 create table pairs (a int, b int, primary key (a, b));
 `;
 
-/** All that the catalog knows of each table. */
-export const POSTGRESQL_FACTS = `
-select r.relname::text as t, f.fact from (
-  select c.oid, c.relname, c.relkind, c.relpersistence, c.reloptions, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.reltoastrelid, c.relpartbound
-  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname !~ '^_svc_') r
-cross join lateral (
-  select concat_ws(' ', 'table', r.relkind, r.relpersistence, (select array_agg(o order by o) from unnest(r.reloptions) o)::text, (select reloptions::text from pg_class where oid = r.reltoastrelid),
-    r.relrowsecurity, r.relforcerowsecurity, r.relreplident, pg_get_expr(r.relpartbound, r.oid),
-    case r.relkind when 'p' then pg_get_partkeydef(r.oid) end, obj_description(r.oid, 'pg_class')) as fact
-  union all select concat_ws(' ', 'column', a.attname, format_type(a.atttypid, a.atttypmod), a.attndims > 1, a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
-    'identity', a.attidentity, a.attgenerated, (select collname from pg_collation where oid = a.attcollation), a.attstorage, to_jsonb(a) ->> 'attcompression',
-    nullif(a.attstattarget, -1), a.attislocal, a.attinhcount, (select string_agg(o, ',') from unnest(a.attoptions) o where o like 'n\\_d%'), col_description(r.oid, a.attnum),
-    (select concat_ws(' ', 'sequence', s.seqtypid::regtype, s.seqstart, s.seqincrement, s.seqmax, s.seqmin, s.seqcache, s.seqcycle)
-      from pg_depend p join pg_sequence s on s.seqrelid = p.objid where p.refobjid = r.oid and p.refobjsubid = a.attnum and p.deptype in ('a', 'i') and p.classid = 'pg_class'::regclass))
-    from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum where a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
-  union all select concat_ws(' ', 'constraint', k.conname, pg_get_constraintdef(k.oid), k.conislocal, k.coninhcount, obj_description(k.oid, 'pg_constraint')) from pg_constraint k where k.conrelid = r.oid and k.contype <> 'n'
-    and not (k.contype = 'f' and k.conparentid <> 0)
-  union all select concat_ws(' ', 'index', pg_get_indexdef(i.indexrelid), i.indisclustered, i.indisvalid, obj_description(i.indexrelid, 'pg_class')) from pg_index i where i.indrelid = r.oid
-  union all select concat_ws(' ', 'trigger', pg_get_triggerdef(t.oid)) from pg_trigger t where t.tgrelid = r.oid and not t.tgisinternal
-  union all select concat_ws(' ', 'rule', pg_get_ruledef(w.oid)) from pg_rewrite w where w.ev_class = r.oid
-  union all select concat_ws(' ', 'policy', p.polname, p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) from pg_policy p where p.polrelid = r.oid
-  union all select concat_ws(' ', 'inherits', i.inhparent::regclass) from pg_inherits i where i.inhrelid = r.oid
-) f
-union all select c.relname, concat_ws(' ', 'view', c.relkind, c.reloptions::text, pg_get_viewdef(c.oid), (select string_agg(pg_get_indexdef(i.indexrelid), ';' order by i.indexrelid::regclass::text) from pg_index i where i.indrelid = c.oid))
-  from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('v', 'm')
-union all select p.proname, pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p')
-  and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
-union all select t.typname, concat_ws(' ', t.typtype, (select string_agg(e.enumlabel, ',' order by e.enumsortorder) from pg_enum e where e.enumtypid = t.oid),
-    (select string_agg(pg_get_constraintdef(k.oid), ',' order by k.conname) from pg_constraint k where k.contypid = t.oid)) from pg_type t where t.typnamespace = 'public'::regnamespace and t.typtype in ('e', 'd')
-union all select s.relname, concat_ws(' ', 'sequence', q.seqtypid::regtype, q.seqstart, q.seqincrement, q.seqmin, q.seqmax, q.seqcache, q.seqcycle)
-  from pg_sequence q join pg_class s on s.oid = q.seqrelid where s.relnamespace = 'public'::regnamespace and s.relname !~ '^_svc_'
-order by 1, 2`;
-
 /** The tables with something that a schema file cannot describe, which a warning says. */
 export const POSTGRESQL_SAID: readonly string[] = [
+  'granted',
+  'granted_function',
+  'partition_other_names_1',
+  'partition_other_order_1',
   'sequence_int',
-  'sequence_owned',
   'sequence_owned_key',
   'sequence_owned_key_s',
   'sequence_shared',
   'sequence_shared_other',
-  'serial_nullable',
   'serial_renamed',
   'serial_renamed_old_id_seq',
   'shop_orders',
+  'typed',
 ];

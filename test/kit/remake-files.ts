@@ -54,6 +54,10 @@ export async function remakeFrom({ from, before, to, readMade }: Databases): Pro
     if (warnings.some((line: string) => new RegExp(`\\b${name}\\b`).test(line))) said.push(name);
     else silent.push({ name, lost, gained });
   }
+  for (const [name, gained] of after) {
+    const isNamed = said.some((table) => name.startsWith(`${table}_`));
+    if (!before.has(name) && !isNamed) silent.push({ name, gained: [...gained] });
+  }
   assertExit(await svcHere(['db', 'migrate', 'rollback', '--allow-destructive'], made.root));
   assert.deepEqual(await readMade(), new Map());
   return { said: said.sort(), silent };

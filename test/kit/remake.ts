@@ -3,7 +3,9 @@ import type { Target } from '../../core/migration/target.ts';
 import type { TestEngine } from './engines.ts';
 import type { RemadeCases } from './remade-cases.ts';
 import { MARIADB_SAID, MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP } from './remade-mysql.ts';
-import { POSTGRESQL_CASES, POSTGRESQL_FACTS, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './remade-postgresql.ts';
+import { MARIADB_ONLY, MARIADB_ONLY_SAID, MYSQL_ONLY, MYSQL_ONLY_SAID } from './remade-mysql-more.ts';
+import { POSTGRESQL_CASES, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './remade-postgresql.ts';
+import { POSTGRESQL_FACTS } from './remade-postgresql-facts.ts';
 import { type Facts, type Remade, remakeFrom } from './remake-files.ts';
 
 /** A grown database of one feature for each table. */
@@ -15,7 +17,11 @@ export interface Grown {
 /** The features that are tried on an engine, and the tables of which a warning says that they are not the same. */
 export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said: readonly string[] } {
   if (dialect.name === 'postgresql') return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, said: POSTGRESQL_SAID };
-  return { setup: MYSQL_SETUP, cases: MYSQL_CASES, said: name === 'mysql' ? MYSQL_SAID : MARIADB_SAID };
+  const [more, said] =
+    name === 'mysql'
+      ? [MYSQL_ONLY, [...MYSQL_SAID, ...MYSQL_ONLY_SAID]]
+      : [MARIADB_ONLY, [...MARIADB_SAID, ...MARIADB_ONLY_SAID]];
+  return { setup: MYSQL_SETUP, cases: { ...MYSQL_CASES, ...more }, said };
 }
 
 /** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
@@ -67,14 +73,22 @@ const respelled = (written: string): string => {
 
 async function factsOfMysql(connection: Connection): Promise<Facts> {
   const found: Facts = new Map();
-  const tables = await connection.query(
-    "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'",
+  const list = await connection.query(
+    `SELECT IF(table_type = 'VIEW', 'VIEW', 'TABLE') AS kind, table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'
+    UNION ALL SELECT routine_type, routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()
+    UNION ALL SELECT 'EVENT', event_name FROM information_schema.events WHERE event_schema = DATABASE()`,
   );
-  for (const { t } of tables) {
-    const [row] = await connection.query(`SHOW CREATE TABLE \`${t}\``);
-    const text = String(row?.['Create Table']).replace(/ AUTO_INCREMENT=\d+/, '');
+  for (const { kind, t } of list) {
+    const [row = {}] = await connection.query(`SHOW CREATE ${kind} \`${t}\``);
+    const shown = Object.entries(row).find(([column]) => column.startsWith('Create '))?.[1];
+    const text = String(shown)
+      .replace(/ AUTO_INCREMENT=\d+/, '')
+      .replace(/ STARTS '[^']*'/, '')
+      // MariaDB keeps the letters of its own options as they were written.
+      .replace(/`page_\w+`=/gi, (option) => option.toLowerCase())
+      .replace(/;$/, '');
     const triggers = await connection.query(
-      `SELECT action_statement AS s FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table = '${t}'`,
+      `SELECT CONCAT_WS(' ', action_timing, event_manipulation, action_order, action_statement) AS s FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table = '${t}'`,
     );
     found.set(
       String(t),

@@ -4,13 +4,17 @@ import { quoteIdentifier } from '../compile/literal.ts';
 import { canonicalWords, DEFINER, withName } from '../compile/objects.ts';
 import { partitioningStatement, partitionWords } from '../compile/partitions.ts';
 import { toSvcError } from '../connection/errors.ts';
+import { readTriggerOrders, withOrder, withoutOrder } from './trigger-order.ts';
+
+/** With other quotes, a text is another one here. */
+const IS_READABLE = "sql_mode NOT LIKE '%ANSI_QUOTES%'";
 
 const OBJECTS = `
 SELECT 'view' AS kind, table_name AS name, '' AS t FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition <> '' AND table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type IN ('FUNCTION', 'PROCEDURE') AND routine_definition IS NOT NULL AND routine_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%' AND event_object_table NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type IN ('FUNCTION', 'PROCEDURE') AND routine_definition IS NOT NULL AND routine_name NOT LIKE '\\_svc\\_%' AND ${IS_READABLE}
+UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%' AND event_object_table NOT LIKE '\\_svc\\_%' AND ${IS_READABLE}
 UNION ALL SELECT DISTINCT 'partitions', table_name, '' FROM information_schema.partitions WHERE table_schema = DATABASE() AND partition_name IS NOT NULL AND table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE()
+UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE() AND ${IS_READABLE}
 ORDER BY kind, name`;
 
 /** What the user may see, without DEFINER, and without the name of the database, so that they can be created in any. */
@@ -18,10 +22,15 @@ export async function readObjects(session: Session): Promise<DatabaseObject[]> {
   return session.exclusive(async (exec) => {
     const objects: DatabaseObject[] = [];
     const database = await databaseName(exec);
+    const orders = await readTriggerOrders(exec);
     for (const { kind, name, t } of await rowsOf(exec, OBJECTS)) {
       const definition = await readDefinition(exec, String(kind), String(name), database);
       if (definition === undefined) continue; // dropped since
-      objects.push({ kind: String(kind), name: kind === 'trigger' ? `${t}.${name}` : String(name), definition });
+      objects.push(
+        kind === 'trigger'
+          ? { kind, name: `${t}.${name}`, definition: withOrder(definition, orders.get(String(name))) }
+          : { kind: String(kind), name: String(name), definition },
+      );
     }
     return objects;
   });
@@ -75,6 +84,7 @@ export async function normalizeObjects(
     const isSame =
       current &&
       (words(current.definition) === words(object.definition) ||
+        (object.kind === 'trigger' && words(current.definition) === withoutOrder(words(object.definition))) ||
         (object.kind === 'event' && isSameEvent(object.definition, current.definition)));
     if (isSame) normal.push(current);
     else normal.push({ ...object, definition: (await probe(session, object)) ?? object.definition });

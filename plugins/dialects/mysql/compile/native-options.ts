@@ -46,14 +46,19 @@ export function assertCollationName(collation: string, table: string): string {
 
 const OPTION = String.raw`\w+ ?= ?(?:\w+|'(?:[^'\\]|'')*')`;
 const TABLE_OPTIONS = new RegExp(`^${OPTION}(?: ${OPTION})*$`);
-const EACH_OPTION = new RegExp(OPTION, 'g');
+/** As the catalog has it, with quotes of its own. */
+const EACH_OPTION = /`?(\w+)`? ?= ?(\w+|'(?:[^'\\]|'')*'|"[^"\\]*")/g;
+/** With a secondary engine, a table cannot be changed. */
+const SECONDARY = /^SECONDARY_/;
 
 /** The options in an order and a spelling of their own: the catalog has others than who wrote them. */
 export const canonicalTableOptions = (native: string): string =>
-  (native.match(EACH_OPTION) ?? [])
-    .map((option) => {
-      const [, name = '', value = ''] = /^(\w+) ?= ?(.*)$/s.exec(option) ?? [];
-      return `${name.toUpperCase()}=${value.startsWith("'") ? value : value.toUpperCase()}`;
+  [...native.matchAll(EACH_OPTION)]
+    .map(([, name = '', value = '']) => {
+      const quoted = value.replace(/^"(.*)"$/, "'$1'").replace(/^'(\d+)'$/, '$1');
+      return { name: name.toUpperCase(), value: quoted.startsWith("'") ? quoted : quoted.toUpperCase() };
     })
+    .filter(({ name }) => !SECONDARY.test(name))
+    .map(({ name, value }) => `${name}=${value}`)
     .sort()
     .join(' ');

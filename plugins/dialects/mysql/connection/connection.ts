@@ -10,6 +10,7 @@ import { normalizeExpressions, normalizeModel, withoutDefaultCollation } from '.
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { withCurrentNames } from '../catalog/renamed-constraints.ts';
+import { readUnmodelled } from '../catalog/unmodelled.ts';
 import { createGrammar } from '../compile/grammar.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { type MysqlStep, tableCharset } from '../compile/step.ts';
@@ -75,7 +76,8 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   const introspectWhole = async (): Promise<WholeCatalog> => {
     const { model, unsupported } = await read();
     const others = await withSvcErrors(() => readUnsupportedObjects(session.exec));
-    return { model, unsupported: [...unsupported, ...others] };
+    const unmodelled = await withSvcErrors(() => readUnmodelled(session.exec));
+    return { model, unsupported: [...unsupported, ...others, ...unmodelled] };
   };
   return {
     server: `${variant.title} ${version.join('.')}`,

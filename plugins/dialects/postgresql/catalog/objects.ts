@@ -6,7 +6,7 @@ import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { catalogRows } from './catalog-rows.ts';
-import { TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
+import { IS_IDENTITY, TABLE_OBJECTS, TABLE_STATEMENTS, TAKES_FROM } from './table-statements.ts';
 
 /** Names of the schema are not qualified in the texts, so that they can be created in any. */
 export async function readObjects(session: Session, schema: string): Promise<DatabaseObject[]> {
@@ -92,14 +92,14 @@ const asView = (text: string): string =>
 const asMaterialized = (text: string): string => text.replace(/^CREATE VIEW/, 'CREATE MATERIALIZED VIEW');
 
 function splitAtIndexes(definition: string): readonly [string, string] {
-  const at = definition.search(/;\s*(?:create\s+(?:unique\s+)?index|comment\s+on)\b/i);
+  const at = definition.search(/;\s*(?:create\s+(?:unique\s+)?index|comment\s+on|alter\s+(?:materialized|index))\b/i);
   return at < 0 ? [definition, ''] : [definition.slice(0, at), definition.slice(at)];
 }
 
 /** The statements after a materialized view, with its indexes as the server writes them. They are created on a table. */
 async function normalizeIndexes(exec: ExecSql, view: string, rest: string): Promise<string> {
   const statements = rest
-    .split(/;\s*(?=(?:create\s+(?:unique\s+)?index|comment\s+on)\b)/i)
+    .split(/;\s*(?=(?:create\s+(?:unique\s+)?index|comment\s+on|alter\s+(?:materialized|index))\b)/i)
     .map((text) => text.trim().replace(/;$/, ''))
     .filter((text) => text !== '');
   const isIndex = (text: string) => /^create\b/i.test(text);
@@ -128,8 +128,13 @@ async function objectsIn(exec: ExecSql, schema: string): Promise<DatabaseObject[
 const ofExtension = (catalog: string, oid: string): string =>
   `EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '${catalog}'::regclass AND e.objid = ${oid} AND e.deptype = 'e')`;
 
-/** Whether svc reads a column with a sequence as an identity. */
-export const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
+/** The name of an object of a table is `table.name`. */
+const IS_NAMEABLE = "position('.' in c.relname) = 0";
+
+/** SQL for the comments on the columns of a relation, as statements; null for none. */
+const columnComments = (oid: string, name: string): string =>
+  `(SELECT string_agg(E';\\n\\nCOMMENT ON COLUMN ' || quote_ident(${name}) || '.' || quote_ident(a.attname) || ' IS ' || quote_literal(d.description), '' ORDER BY a.attnum)
+    FROM pg_description d JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid WHERE d.classoid = 'pg_class'::regclass AND d.objoid = ${oid} AND d.objsubid > 0)`;
 
 /** SQL for a text of the server without the schema that it writes before the name. */
 const withoutSchema = (text: string, head: string): string =>
@@ -146,28 +151,37 @@ made AS (
 SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, NULL AS comment_on, NULL::text AS comment
 FROM pg_namespace n CROSS JOIN ns WHERE n.oid <> ns.oid AND n.nspname <> 'public' AND n.nspname !~ '^pg_' AND n.oid IN (SELECT extnamespace FROM pg_extension)
 UNION ALL SELECT 'extension', x.extname, 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(x.extname)
-  || CASE WHEN x.extnamespace <> ns.oid THEN ' WITH SCHEMA ' || quote_ident(n.nspname) ELSE '' END, NULL, NULL
+  || CASE WHEN x.extnamespace <> ns.oid THEN ' WITH SCHEMA ' || quote_ident(n.nspname) ELSE '' END, 'EXTENSION ' || quote_ident(x.extname),
+  NULLIF(obj_description(x.oid, 'pg_extension'), (SELECT a.comment FROM pg_available_extensions a WHERE a.name = x.extname))
 FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace CROSS JOIN ns WHERE x.extname <> 'plpgsql'
 UNION ALL SELECT 'type', t.typname, 'CREATE TYPE ' || quote_ident(t.typname) || CASE t.typtype
-  WHEN 'e' THEN E' AS ENUM (\\n  ' || (SELECT string_agg(quote_literal(e.enumlabel), E',\\n  ' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) || E'\\n)'
-  WHEN 'r' THEN (SELECT ' AS RANGE (SUBTYPE = ' || format_type(r.rngsubtype, NULL) || CASE WHEN r.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || r.rngsubdiff::regproc ELSE '' END || ')'
-    FROM pg_range r WHERE r.rngtypid = t.oid)
-  ELSE E' AS (\\n  ' || (SELECT string_agg(quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> 0 AND a.attcollation <> b.typcollation
-    THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END, E',\\n  ' ORDER BY a.attnum) FROM pg_attribute a JOIN pg_type b ON b.oid = a.atttypid
-    WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) || E'\\n)' END, 'TYPE ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
+  WHEN 'e' THEN COALESCE((SELECT E' AS ENUM (\\n  ' || string_agg(quote_literal(e.enumlabel), E',\\n  ' ORDER BY e.enumsortorder) || E'\\n)' FROM pg_enum e WHERE e.enumtypid = t.oid), ' AS ENUM ()')
+  WHEN 'r' THEN (SELECT ' AS RANGE (SUBTYPE = ' || format_type(r.rngsubtype, NULL) || CASE WHEN oc.opcdefault THEN '' ELSE ', SUBTYPE_OPCLASS = ' || quote_ident(oc.opcname) END
+    || CASE WHEN r.rngcollation <> 0 AND r.rngcollation <> b.typcollation THEN ', COLLATION = ' || r.rngcollation::regcollation ELSE '' END
+    || CASE WHEN r.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || r.rngsubdiff::regproc ELSE '' END
+    || COALESCE((SELECT ', MULTIRANGE_TYPE_NAME = ' || quote_ident(m.typname) FROM pg_type m WHERE m.oid = (to_jsonb(r) ->> 'rngmultitypid')::oid
+      AND m.typname <> CASE WHEN t.typname ~ 'range' THEN regexp_replace(t.typname, 'range', 'multirange') ELSE t.typname || '_multirange' END), '') || ')'
+    FROM pg_range r JOIN pg_type b ON b.oid = r.rngsubtype JOIN pg_opclass oc ON oc.oid = r.rngsubopc WHERE r.rngtypid = t.oid)
+  ELSE COALESCE((SELECT E' AS (\\n  ' || string_agg(quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> 0 AND a.attcollation <> b.typcollation
+    THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END, E',\\n  ' ORDER BY a.attnum) || E'\\n)' FROM pg_attribute a JOIN pg_type b ON b.oid = a.atttypid
+    WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), ' AS ()') END || COALESCE(${columnComments('t.typrelid', 't.typname')}, ''), 'TYPE ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
 FROM pg_type t JOIN ns ON ns.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
 WHERE (t.typtype IN ('e', 'r') OR t.typtype = 'c' AND c.relkind = 'c') AND NOT ${ofExtension('pg_type', 't.oid')}
 UNION ALL SELECT 'domain', t.typname, 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' || format_type(t.typbasetype, t.typtypmod)
   || CASE WHEN t.typcollation <> 0 AND t.typcollation <> b.typcollation THEN ' COLLATE ' || t.typcollation::regcollation ELSE '' END
   || COALESCE(' DEFAULT ' || t.typdefault, '') || CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END
   || COALESCE((SELECT string_agg(E'\\n  CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid), '' ORDER BY k.conname) FROM pg_constraint k
-    WHERE k.contypid = t.oid AND k.contype = 'c'), ''), 'DOMAIN ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
+    WHERE k.contypid = t.oid AND k.contype = 'c' AND k.convalidated), '')
+  || COALESCE((SELECT string_agg(E';\\n\\nALTER DOMAIN ' || quote_ident(t.typname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid), '' ORDER BY k.conname)
+    FROM pg_constraint k WHERE k.contypid = t.oid AND NOT k.convalidated), '')
+  || COALESCE((SELECT string_agg(E';\\n\\nCOMMENT ON CONSTRAINT ' || quote_ident(k.conname) || ' ON DOMAIN ' || quote_ident(t.typname) || ' IS ' || quote_literal(d.description), '' ORDER BY k.conname)
+    FROM pg_constraint k JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid WHERE k.contypid = t.oid), ''), 'DOMAIN ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
 FROM pg_type t JOIN ns ON ns.oid = t.typnamespace JOIN pg_type b ON b.oid = t.typbasetype WHERE t.typtype = 'd' AND NOT ${ofExtension('pg_type', 't.oid')}
-UNION ALL SELECT 'sequence', c.relname, 'CREATE SEQUENCE ' || quote_ident(c.relname) || ' AS ' || format_type(s.seqtypid, NULL) || ' START WITH ' || s.seqstart || ' INCREMENT BY ' || s.seqincrement
+UNION ALL SELECT 'sequence', c.relname, CASE c.relpersistence WHEN 'u' THEN 'CREATE UNLOGGED SEQUENCE ' ELSE 'CREATE SEQUENCE ' END || quote_ident(c.relname) || ' AS ' || format_type(s.seqtypid, NULL) || ' START WITH ' || s.seqstart || ' INCREMENT BY ' || s.seqincrement
   || ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, 'SEQUENCE ' || quote_ident(c.relname), obj_description(c.oid, 'pg_class')
 FROM rel c JOIN pg_sequence s ON s.seqrelid = c.oid
 WHERE NOT EXISTS (SELECT 1 FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_IDENTITY}))
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_IDENTITY} AND ${TAKES_FROM('c.oid')}))
 UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
     THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
   ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')},
@@ -184,28 +198,28 @@ UNION ALL SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'materialized_view' EN
   || COALESCE((SELECT string_agg(E';\\n\\n' || pg_get_indexdef(i.indexrelid, 0, true), '' ORDER BY x.relname) FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid), '')
   || COALESCE((SELECT string_agg(E';\\n\\nALTER VIEW ' || quote_ident(c.relname) || ' ALTER COLUMN ' || quote_ident(a.attname) || ' SET DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '' ORDER BY a.attnum)
     FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = c.oid), '')
-  || COALESCE((SELECT string_agg(E';\\n\\nCOMMENT ON COLUMN ' || quote_ident(c.relname) || '.' || quote_ident(a.attname) || ' IS ' || quote_literal(d.description), '' ORDER BY a.attnum)
-    FROM pg_description d JOIN pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid WHERE d.classoid = 'pg_class'::regclass AND d.objoid = c.oid AND d.objsubid > 0), ''),
+  || CASE c.relkind WHEN 'm' THEN COALESCE((SELECT E';\\n\\n' || l.text FROM list l WHERE l.rel = c.oid), '') ELSE '' END || COALESCE(${columnComments('c.oid', 'c.relname')}, ''),
   CASE c.relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END || quote_ident(c.relname), obj_description(c.oid, 'pg_class')
 FROM rel c WHERE c.relkind IN ('v', 'm')
 UNION ALL SELECT 'trigger', c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
   || CASE t.tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' TRIGGER ' || quote_ident(t.tgname) END,
   'TRIGGER ' || quote_ident(t.tgname) || ' ON ' || quote_ident(c.relname), obj_description(t.oid, 'pg_trigger')
-FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE NOT t.tgisinternal AND t.tgname !~ '^~svc_' AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
+FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE ${IS_NAMEABLE} AND NOT t.tgisinternal AND t.tgname !~ '^~svc_' AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
 UNION ALL SELECT 'rule', c.relname || '.' || w.rulename, rtrim(pg_get_ruledef(w.oid, true), ';') || CASE w.ev_enabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
   || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
   'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite')
-FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE w.rulename <> '_RETURN'
-UNION ALL SELECT 'statistics', s.stxname, ${withoutSchema('pg_get_statisticsobjdef(s.oid)', 'CREATE STATISTICS')},
+FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE ${IS_NAMEABLE} AND w.rulename <> '_RETURN'
+UNION ALL SELECT 'statistics', s.stxname, ${withoutSchema('pg_get_statisticsobjdef(s.oid)', 'CREATE STATISTICS')}
+    || COALESCE(E';\\n\\nALTER STATISTICS ' || quote_ident(s.stxname) || ' SET STATISTICS ' || NULLIF(to_jsonb(s) ->> 'stxstattarget', '-1'), ''),
   'STATISTICS ' || quote_ident(s.stxname), obj_description(s.oid, 'pg_statistic_ext')
 FROM pg_statistic_ext s JOIN ns ON ns.oid = s.stxnamespace JOIN rel c ON c.oid = s.stxrelid
 UNION ALL SELECT 'exclusion', c.relname || '.' || k.conname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),
   'CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname), obj_description(k.oid, 'pg_constraint')
-FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype = 'x' AND k.conparentid = 0
+FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${IS_NAMEABLE} AND k.contype = 'x' AND k.conparentid = 0
 UNION ALL SELECT 'policy', c.relname || '.' || p.polname, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname) || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
   || CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE '' END
   || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END
   || COALESCE(E'\\n  USING (' || pg_get_expr(p.polqual, c.oid) || ')', '') || COALESCE(E'\\n  WITH CHECK (' || pg_get_expr(p.polwithcheck, c.oid) || ')', ''),
   'POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname), obj_description(p.oid, 'pg_policy')
-FROM rel c JOIN pg_policy p ON p.polrelid = c.oid)
+FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${IS_NAMEABLE})
 SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition FROM made ORDER BY kind, name`;

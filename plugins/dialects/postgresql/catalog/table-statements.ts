@@ -2,29 +2,41 @@
  * SQL for statements about tables that the definition of a table does not have. `ns` is the schema and `rel` its relations.
  */
 
+/** Whether svc reads a column with a sequence as an identity. */
+export const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
+
+/** Whether the default of the column `a` uses a sequence. */
+export const TAKES_FROM = (sequence: string): string =>
+  `EXISTS (SELECT 1 FROM pg_attrdef f JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = f.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = ${sequence} WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)`;
+
 /** Whether a table is created by an object: a partition, or one that inherits. */
 const IS_OWN = "(c.relispartition OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid))";
 
-const ALTER = "'ALTER TABLE ' || quote_ident(c.relname)";
+const ALTER =
+  "CASE c.relkind WHEN 'm' THEN 'ALTER MATERIALIZED VIEW ' ELSE 'ALTER TABLE ' END || quote_ident(c.relname)";
 // The tables that inherit from it have statistics of their own, and take over how a column is stored.
-const COLUMN_ONLY = "'ALTER TABLE ONLY ' || quote_ident(a.relname) || ' ALTER COLUMN ' || quote_ident(a.attname)";
+const COLUMN_ONLY =
+  "CASE a.relkind WHEN 'm' THEN 'ALTER MATERIALIZED VIEW ' ELSE 'ALTER TABLE ONLY ' END || quote_ident(a.relname) || ' ALTER COLUMN ' || quote_ident(a.attname)";
 const COLUMN = COLUMN_ONLY.replace('ONLY ', '');
 /** The names and values of parameters, as they are written in parentheses. */
 const parameters = (options: string): string => `(SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(${options}) o)`;
 
 const LOCAL = 'NOT EXISTS (SELECT FROM pg_inherits n WHERE n.inhrelid = x.indexrelid)';
 
-/** Common table expressions: `own` has the tables, and `line` a row for each statement. */
+/** Common table expressions: `own` has the tables and materialized views, and `line` a row for each statement. */
 export const TABLE_STATEMENTS = `
-own AS MATERIALIZED (SELECT c.*, ${IS_OWN} AS is_own FROM rel c WHERE c.relkind IN ('r', 'p')),
-col AS MATERIALIZED (SELECT c.oid AS rel, c.relname, c.is_own, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.attislocal, a.attinhcount, a.attstorage, t.typstorage, a.attoptions,
+own AS MATERIALIZED (SELECT c.*, ${IS_OWN} AS is_own FROM rel c WHERE c.relkind IN ('r', 'p', 'm')),
+col AS MATERIALIZED (SELECT c.oid AS rel, c.relname, c.relkind, c.is_own, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.attislocal, a.attinhcount, a.attstorage, t.typstorage, a.attoptions,
     COALESCE(a.attstattarget, -1) AS target, COALESCE(to_jsonb(a) ->> 'attcompression', '') AS compression, p.attstorage AS parent_storage, COALESCE(to_jsonb(p) ->> 'attcompression', '') AS parent_compression,
     p.attnotnull AS parent_required, p.attrelid AS parent, p.attnum AS parent_num
   FROM own c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN LATERAL (SELECT p.* FROM pg_inherits i JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attname = a.attname AND NOT p.attisdropped WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) p ON a.attinhcount > 0),
-def AS MATERIALIZED (SELECT c.rel, c.attname, c.relname, pg_get_expr(d.adbin, d.adrelid) AS value, pg_get_expr(e.adbin, e.adrelid) AS parent_value
+def AS MATERIALIZED (SELECT c.rel, c.attname, c.relname, c.relkind, pg_get_expr(d.adbin, d.adrelid) AS value, pg_get_expr(e.adbin, e.adrelid) AS parent_value
   FROM col c LEFT JOIN pg_attrdef d ON d.adrelid = c.rel AND d.adnum = c.attnum LEFT JOIN pg_attrdef e ON e.adrelid = c.parent AND e.adnum = c.parent_num
   WHERE c.is_own AND c.attinhcount > 0 AND c.attgenerated = ''),
+sequenced AS MATERIALIZED (SELECT c.rel, c.relname, c.attname, s.oid AS seq, s.relname AS seqname, NOT (o.deptype = 'i' OR ${IS_IDENTITY} AND ${TAKES_FROM('s.oid')}) AS is_object
+  FROM col c JOIN pg_attribute a ON a.attrelid = c.rel AND a.attnum = c.attnum JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = c.rel
+    AND o.refobjsubid = c.attnum AND o.deptype IN ('a', 'i') JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S' WHERE NOT c.is_own OR o.deptype = 'i'),
 line AS (
   SELECT a.rel, 1 AS part, ${COLUMN_ONLY} || COALESCE(' SET DEFAULT ' || a.value, ' DROP DEFAULT') AS text
   FROM def a WHERE a.value IS DISTINCT FROM a.parent_value
@@ -32,7 +44,7 @@ line AS (
   UNION ALL SELECT c.oid, 2, ${ALTER} || ' SET (' || ${parameters("c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)")} || ')'
   FROM own c WHERE c.is_own AND (c.reloptions IS NOT NULL OR EXISTS (SELECT FROM pg_class t WHERE t.oid = c.reltoastrelid AND t.reloptions IS NOT NULL))
   UNION ALL SELECT c.oid, CASE k.contype WHEN 'f' THEN 4 ELSE 3 END, ${ALTER} || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid)
-  FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE c.is_own AND k.contype IN ('p', 'u', 'c', 'f') AND k.conislocal AND k.coninhcount = 0 AND k.conparentid = 0
+  FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE c.is_own AND k.contype IN ('p', 'u', 'c', 'f') AND k.conislocal AND (k.coninhcount = 0 OR k.contype = 'c' AND NOT c.relispartition) AND k.conparentid = 0
   UNION ALL SELECT c.oid, 5, pg_get_indexdef(x.indexrelid, 0, true)
   FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE c.is_own AND x.indisvalid AND ${LOCAL} AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x'))
   UNION ALL SELECT a.rel, 6, ${COLUMN} || ' SET STORAGE ' || CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END
@@ -55,7 +67,10 @@ line AS (
   UNION ALL SELECT c.oid, 9, 'COMMENT ON INDEX ' || quote_ident(i.relname) || ' IS ' || quote_literal(d.description)
   FROM own c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = i.oid AND d.objsubid = 0
   UNION ALL SELECT c.oid, 9, 'COMMENT ON CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname) || ' IS ' || quote_literal(d.description)
-  FROM own c JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype NOT IN ('x', 't') JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid),
+  FROM own c JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype NOT IN ('x', 't') JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid
+  UNION ALL SELECT q.rel, 7, 'ALTER SEQUENCE ' || quote_ident(q.seqname) || ' OWNED BY ' || quote_ident(q.relname) || '.' || quote_ident(q.attname) FROM sequenced q WHERE q.is_object
+  UNION ALL SELECT q.rel, 9, 'COMMENT ON SEQUENCE ' || quote_ident(q.seqname) || ' IS ' || quote_literal(d.description)
+  FROM sequenced q JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = q.seq AND d.objsubid = 0 WHERE NOT q.is_object AND q.seqname = q.relname || '_' || q.attname || '_seq'),
 list AS (SELECT rel, string_agg(text, E';\\n\\n' ORDER BY part, text COLLATE "C") AS text FROM line GROUP BY rel)`;
 
 const CREATE =
@@ -63,7 +78,7 @@ const CREATE =
 
 /** Rows of objects: kind, name, definition, and no comment. */
 export const TABLE_OBJECTS = `
-SELECT 'settings', c.relname, l.text, NULL, NULL FROM own c JOIN list l ON l.rel = c.oid WHERE NOT c.is_own
+SELECT 'settings', c.relname, l.text, NULL, NULL FROM own c JOIN list l ON l.rel = c.oid WHERE NOT c.is_own AND c.relkind <> 'm'
 UNION ALL SELECT 'partition', c.relname, ${CREATE} || ' PARTITION OF ' || quote_ident(p.relname) || ' ' || pg_get_expr(c.relpartbound, c.oid)
   || COALESCE(' PARTITION BY ' || CASE c.relkind WHEN 'p' THEN pg_get_partkeydef(c.oid) END, '') || COALESCE(E';\\n\\n' || l.text, ''), NULL, NULL
 FROM own c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i.inhparent LEFT JOIN list l ON l.rel = c.oid WHERE c.relispartition

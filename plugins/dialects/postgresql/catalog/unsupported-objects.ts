@@ -3,8 +3,9 @@ import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows } from './catalog-rows.ts';
-import { IS_IDENTITY } from './objects.ts';
 import { IS_INHERITED } from './read-catalog.ts';
+import { IS_IDENTITY } from './table-statements.ts';
+import { OTHER_OBJECTS } from './unsupported-others.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
@@ -47,7 +48,7 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || CASE WHEN k.is_other
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || CASE WHEN a.attidentity = '' AND k.is_other
     THEN ', which svc replaces by an identity that starts at 1' ELSE ', which has another name in a new database' END
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq JOIN pg_class c ON c.oid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num CROSS JOIN LATERAL (SELECT s.seqtypid <> a.atttypid
@@ -55,16 +56,15 @@ SELECT collection, field, what FROM (
     THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END OR NOT EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass
     AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum) AS is_other,
     octet_length(r.relname || a.attname) <= 58 AND regexp_replace(c.relname, '_seq\\d*$', '_seq') <> r.relname || '_' || a.attname || '_seq' AS is_renamed) k
-  WHERE ${IS_IDENTITY} AND a.attidentity = '' AND n.users = 1 AND (k.is_other OR k.is_renamed)
+  WHERE ${IS_IDENTITY} AND n.users = 1 AND (a.attidentity = '' AND k.is_other OR k.is_renamed)
   UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND n.users > 1
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || CASE WHEN c.relnamespace = r.relnamespace
-    THEN ', which svc creates without its owner' ELSE ', which is in another schema' END
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || ', which is in another schema'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_class c ON c.oid = n.seq AND c.relkind = 'S'
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num AND a.atthasdef WHERE NOT (${IS_IDENTITY})
-    AND (c.relnamespace <> r.relnamespace OR EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass AND o.objid = c.oid AND o.deptype = 'a'))
+    AND c.relnamespace <> r.relnamespace
   UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
     SELECT p.pronamespace AS ns, 'aggregate ' || quote_ident(p.proname) AS what, 'pg_proc'::regclass AS class, p.oid FROM pg_proc p WHERE p.prokind = 'a'
     UNION ALL SELECT o.oprnamespace, 'operator ' || o.oprname, 'pg_operator'::regclass, o.oid FROM pg_operator o
@@ -75,4 +75,5 @@ SELECT collection, field, what FROM (
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')
   UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t
   WHERE NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_event_trigger'::regclass AND e.objid = t.oid AND e.deptype = 'e')
+  UNION ALL ${OTHER_OBJECTS(quoteLiteral(schema))}
 ) found ORDER BY collection NULLS LAST, field NULLS FIRST, what`;

@@ -11,6 +11,7 @@ import {
   wordsWithoutComments,
 } from '../../sql/objects.ts';
 import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
+import { enumLabels, renamedLabels } from './enum-labels.ts';
 import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
 import { doBlock } from './plpgsql-guards.ts';
@@ -33,7 +34,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   extension: { head: 'create extension [if not exists]' },
   type: { head: 'create type' },
   domain: { head: 'create domain' },
-  sequence: { head: 'create sequence [if not exists]' },
+  sequence: { head: 'create [unlogged] sequence [if not exists]' },
   function: { head: 'create [or replace] function', replaceable: true },
   procedure: { head: 'create [or replace] procedure', replaceable: true },
   settings: { head: '' },
@@ -80,7 +81,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
     if (isTableObject(operation.kind)) return compileTableObject(operation);
     switch (operation.type) {
       case 'createObject':
-        return [statement(operation.definition, withGrants(operation, operation.definition))];
+        return [statement(operation.definition, withGrants(operation, createText(operation)))];
       case 'dropObject':
         return [dropStatement(operation)];
       case 'replaceObject':
@@ -185,7 +186,9 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
   if (kind === 'type') return replaceType(operation);
   if (kind === 'domain') return [swapType(operation)];
   if (kind === 'sequence')
-    return [statement(definition.replace(/^\s*create\s+sequence(\s+if\s+not\s+exists)?/i, 'ALTER SEQUENCE'))];
+    return [
+      statement(definition.replace(/^\s*create\s+(?:unlogged\s+)?sequence(\s+if\s+not\s+exists)?/i, 'ALTER SEQUENCE')),
+    ];
   if (kind === 'schema' || kind === 'extension') {
     throw new SvcError('migration_invalid', `"${objectKey(operation)}" cannot be replaced.`, {
       why: `PostgreSQL changes ${kind === 'schema' ? 'a schema' : 'an extension'} by statements of its own.`,
@@ -200,6 +203,16 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
   const text = orReplace(definition);
   if (kind === 'view') return [statement(text, replaceView(operation, text))];
   return [statement(text)];
+}
+
+/** A function that a check or a default uses comes before the tables, which its body may read. */
+function createText({ kind, definition }: Pick<DatabaseObject, 'kind' | 'definition'>): string {
+  if (!isRoutine(kind)) return definition;
+  const create = `EXECUTE ${quoteLiteral(definition)}`;
+  const checks = (value: string): string => `PERFORM set_config('check_function_bodies', ${value}, true)`;
+  return doBlock(
+    `DECLARE was text := current_setting('check_function_bodies'); BEGIN ${create}; EXCEPTION WHEN undefined_table THEN ${checks("'off'")}; ${create}; ${checks('was')}; END`,
+  );
 }
 
 const isRoutine = (kind: string): boolean => kind === 'function' || kind === 'procedure';
@@ -265,29 +278,6 @@ function withGrants(object: ObjectName, text: string): string {
   return `${text}\n;${doBlock(restore)}`;
 }
 
-interface EnumLabels {
-  /** Each quoted. */
-  readonly labels: readonly string[];
-  /** The former names, from comments after the new ones: `'fine' -- renamedFrom 'ok'`. */
-  readonly former: ReadonlyMap<string, string>;
-}
-
-/** The labels of a native enum; undefined for another type. */
-function enumLabels(definition: string): EnumLabels | undefined {
-  const all = [...tokenize(definition)];
-  const at = all.findIndex(({ text }, index) => text === 'enum' && all[index - 1]?.text === 'as');
-  if (at < 0) return undefined;
-  const labels: string[] = [];
-  const former = new Map<string, string>();
-  for (const { kind, text } of all.slice(at)) {
-    if (kind === 'quoted') labels.push(text);
-    const name = kind === 'comment' ? /\brenamedFrom\s+('(?:[^']|'')*')/.exec(text)?.[1] : undefined;
-    const label = labels.at(-1);
-    if (name !== undefined && label !== undefined) former.set(label, name);
-  }
-  return { labels, former };
-}
-
 function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
   const [after, was] = [enumLabels(operation.definition), enumLabels(operation.was)];
   if (!after || !was) return [swapType(operation)];
@@ -309,20 +299,6 @@ function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlSte
       ),
     ),
   ];
-}
-
-/** The new name of each label that was renamed. A text that says so may be the one before: then it is renamed back. */
-function renamedLabels(was: EnumLabels, after: EnumLabels): ReadonlyMap<string, string> {
-  const pairs = [...[...after.former].map(([to, from]) => [from, to] as const), ...was.former];
-  return new Map(
-    pairs.filter(
-      ([from, to]) =>
-        was.labels.includes(from) &&
-        !was.labels.includes(to) &&
-        after.labels.includes(to) &&
-        !after.labels.includes(from),
-    ),
-  );
 }
 
 /** Makes a type again under its name and moves every column of it over: a value that it no longer has is refused. */

@@ -96,6 +96,14 @@ const FORMS: readonly Form[] = [
     words: 'alter table [only] $table replica identity …',
     undo: ({ table }) => ({ text: `ALTER TABLE ${table} REPLICA IDENTITY DEFAULT` }),
   },
+  {
+    words: 'alter sequence $sequence owned by $table . $field',
+    undo: ({ sequence }) => ({ text: `ALTER SEQUENCE ${sequence} OWNED BY NONE` }),
+  },
+  {
+    words: 'comment on sequence $sequence is $text',
+    undo: ({ sequence }) => ({ text: `COMMENT ON SEQUENCE ${sequence} IS NULL` }),
+  },
   { words: 'comment on index $index is $text', undo: ({ index }) => ({ text: `COMMENT ON INDEX ${index} IS NULL` }) },
   {
     words: 'comment on constraint $constraint on $table is $text',
