@@ -2,10 +2,10 @@ import type { Runtime } from '../config/load/runtime.ts';
 import { SvcError } from '../core/errors.ts';
 
 /**
- * Variables that AI agents set in the shells that they use, and a value if only that one is an agent's. A courtesy, which an
+ * Variables that AI agents set in the shells that they use, and the values if only those are an agent's. A courtesy, which an
  * agent can remove: what holds is that people are verified.
  */
-export const AGENT_MARKERS: readonly (readonly [variable: string, value?: string])[] = [
+export const AGENT_MARKERS: readonly (readonly [variable: string, values?: RegExp])[] = [
   ['AI_AGENT'],
   ['CLAUDECODE'],
   ['GEMINI_CLI'],
@@ -14,7 +14,8 @@ export const AGENT_MARKERS: readonly (readonly [variable: string, value?: string
   ['CODEX_THREAD_ID'],
   ['CLINE_ACTIVE'],
   ['REPLIT_CLI'],
-  ['OR_APP_NAME', 'Aider'],
+  ['OR_APP_NAME', /^Aider$/],
+  ['AWS_EXECUTION_ENV', /amazonq/i],
 ];
 
 /** Names of environments that are local unless the configuration says otherwise. */
@@ -22,9 +23,9 @@ const LOCAL = ['dev', 'test'];
 
 /** The variable that says that an agent runs the command line; undefined without one. */
 export function agentMarker(variables: NodeJS.ProcessEnv = process.env): string | undefined {
-  const found = AGENT_MARKERS.find(([name, value]) => {
+  const found = AGENT_MARKERS.find(([name, values = /./]) => {
     const set = variables[name];
-    return set !== undefined && set !== '' && (value === undefined || set === value);
+    return set !== undefined && values.test(set);
   });
   return found?.[0];
 }

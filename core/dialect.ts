@@ -342,6 +342,8 @@ export interface Connection<Step = unknown> {
   count(collection: string, limit: number): Promise<number>;
   /** The number of rows in which a field has a value, up to `limit`: what `--count-rows` says of a dropped field. */
   countValues?(collection: string, field: string, limit: number): Promise<number>;
+  /** How many rows the catalog says that a collection has, for an engine whose preview finds no locks. */
+  estimateCount?(collection: string): Promise<number>;
   /**
    * Calls `notify` when a record of a collection is written for which `notifyOn` is true, with its key if the engine
    * reports it. Notifications may be lost, late or repeated. Returns a function that stops them.

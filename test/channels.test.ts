@@ -18,7 +18,6 @@ channelSuite(test, {
   markup: [],
   decisions: 'a webhook only sends requests; its receiver decides through the callback',
   skip: {
-    'missing options are rejected at startup': 'the options of a built-in channel are validated with svc.config',
     'a decision is reported, also by a process that did not deliver the request':
       'a webhook only sends requests; its receiver reads decisions from svc.approvals',
   },

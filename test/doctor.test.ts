@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { agentMarker } from '../cli/agent.ts';
 import { auditTable, historyTable, metaTable } from '../core/migration/history-table.ts';
 import { cassandra } from '../plugins/dialects/cassandra/dialect.ts';
 import { dynamodb } from '../plugins/dialects/dynamodb/dialect.ts';
@@ -29,6 +30,16 @@ async function doctor({ svc }: Pick<Project, 'svc'>, status = 0): Promise<readon
   const { checks } = json(assertExit(await svc('doctor', '--json'), status));
   return (checks as readonly Check[]).filter(({ name }) => name === 'database main');
 }
+
+test('an agent is found by the variables of its shell, and by values that only an agent sets', () => {
+  for (const [variables, marker] of [
+    [{ CLAUDECODE: '1' }, 'CLAUDECODE'],
+    [{ OR_APP_NAME: 'Aider' }, 'OR_APP_NAME'],
+    [{ AWS_EXECUTION_ENV: 'AmazonQ-For-CLI Version/1.9.0' }, 'AWS_EXECUTION_ENV'],
+    [{ CLAUDECODE: '', OR_APP_NAME: 'Another', AWS_EXECUTION_ENV: 'AWS_ECS_FARGATE' }, undefined],
+  ] as const)
+    assert.equal(agentMarker(variables), marker);
+});
 
 const BROKER = 'doctor connects to a broker, and names one that does not answer without its password';
 if (rabbitmqUnderTest.skip !== undefined) test.skip(BROKER, rabbitmqUnderTest.skip);

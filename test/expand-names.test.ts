@@ -91,9 +91,12 @@ test('the second half that was deleted is generated again, after later migration
 
 test('who approves a second half reads which command applies it', () => {
   const request = { agentTag: 'svc', tool: 'svc_db_migrate' };
-  const textOf = (action: string) => unattendedText({ ...request, parameters: { action } }, 'now');
+  const textOf = (action: string, more = {}) => unattendedText({ ...request, parameters: { action, ...more } }, 'now');
   assert.match(textOf('contract'), /run svc db migrate contract again/);
   assert.match(textOf('migrate'), /run svc db migrate again/);
+  assert.match(textOf('migrate', { keepHours: 12 }), /run svc db migrate --keep 12h again/);
+  assert.match(textOf('resolve --retry'), /run svc db migrate resolve <tag> --retry again/);
+  assert.match(textOf('dropCollection'), /let the program make the same change again: it applies the plan/);
 });
 
 for (const engine of sqlEngines) {

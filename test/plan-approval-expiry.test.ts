@@ -28,6 +28,26 @@ const renamed = migration('20260103_000000_renamed')
   .createIndex('other', 'expires', ...expiry)
   .build();
 
+const large = 'a plan on MongoDB says how many documents of a large collection are lost';
+if (mongodb?.missing !== undefined) test.skip(large, mongodb.missing);
+else
+  test(large, async () => {
+    const { url, drop } = (await mongodb?.createDatabase()) ?? assert.fail();
+    try {
+      await withClient(approvalConfig('mongodb', url), async (svc, target) => {
+        const db = await svc.database.connect({ database: 'main' });
+        await db.schema.create('events', { id: { type: 'integer', primaryKey: true } });
+        const documents = Array.from({ length: 10_001 }, (_, id) => ({ id }));
+        await target.connection.query(JSON.stringify({ insert: 'events', documents }));
+        const requestId = await requestOf(db.schema.drop('events'));
+        const { reason } = await svc.approvals.get(requestId);
+        assert.match(reason, /events has more than 10,000 rows, about 10,001/);
+      });
+    } finally {
+      await drop();
+    }
+  });
+
 const name = 'an index with which the server deletes documents waits for a person, except on a new collection';
 if (mongodb?.missing !== undefined) test.skip(name, mongodb.missing);
 else

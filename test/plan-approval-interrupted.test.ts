@@ -6,6 +6,7 @@ import { previewMigrate } from '../core/migration/preview.ts';
 import { resolveMigration } from '../core/migration/resolve.ts';
 import type { Target } from '../core/migration/target.ts';
 import { definedInCode } from './kit/migrations.ts';
+import { freshFolder } from './kit/pglite.ts';
 import { approvalConfig, approve, drops, ground, requestOf, withClient } from './kit/plan-approval.ts';
 import { sixEngines } from './kit/six-engines.ts';
 import { tablesOf } from './kit/target.ts';
@@ -95,6 +96,21 @@ for (const { name, dialect, missing, createDatabase } of sixEngines) {
     { timeoutMs: 180_000 },
   );
 }
+
+test('an applied migration is forgotten once that is approved', async () => {
+  const { url, drop } = await freshFolder();
+  try {
+    await withClient(approvalConfig('postgresql', url), async (svc, target) => {
+      await migrate(target, [ground].map(definedInCode));
+      const forget = () => resolveMigration(target, ground.tag, 'forget');
+      await approve(svc, await requestOf(forget()));
+      assert.equal((await forget()).status, 'forgotten');
+      assert.deepEqual(await tablesOf(target), ['one', 'two']);
+    });
+  } finally {
+    await drop();
+  }
+});
 
 for (const { name, dialect, missing, createDatabase } of sixEngines) {
   const title = `${name}: what began under an approval is finished under it, and what needs none without one`;

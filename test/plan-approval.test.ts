@@ -97,7 +97,9 @@ for (const engine of engines) {
         const db = await svc.database.connect({ database: 'main' });
         await db.schema.create('notes', { id: { type: 'integer', primaryKey: true }, text: 'string' });
         const dropped = await requestOf(db.schema.drop('notes'));
-        assert.equal(await requestOf(db.schema.drop('notes')), dropped);
+        const { next, details } = await expectError(db.schema.drop('notes'), 'approval_pending');
+        assert.equal(details.requestId, dropped);
+        assert.equal(next.at(-1), 'Make the same change again once it is approved.');
         await approve(svc, dropped);
         await db.schema.drop('notes');
         assert.deepEqual(await tablesOf(target), []);
@@ -152,6 +154,22 @@ async function approvedPlan(svc: Svc, target: Target): Promise<string> {
   await approve(svc, requestId);
   return requestId;
 }
+
+onPostgresql('a program whose change was rejected asks again after another migration', async (svc, target) => {
+  await migrate(target, all, { to: ground.tag });
+  const db = await svc.database.connect({ database: 'main' });
+  const drop = () => db.schema.drop('one');
+  const requestId = await requestOf(drop());
+  const payload = { requestId, reason: 'not this one' };
+  await svc.approvals.signal({ signal: 'reject', payload }, { principal: dba });
+  const { why, next } = await expectError(drop(), 'approval_rejected');
+  assert.equal(why, 'not this one');
+  assert.match(next.join(), /the same change is requested again only after another migration/);
+  await db.schema.create('more', { id: { type: 'integer', primaryKey: true } });
+  await approve(svc, await requestOf(drop()));
+  await drop();
+  assert.deepEqual(await tablesOf(target), ['more', 'two']);
+});
 
 onPostgresql('a file that is added or edited after the approval makes another plan', async (svc, target) => {
   const approved = await approvedPlan(svc, target);

@@ -9,7 +9,7 @@ import { shorten } from '../../core/display/limit.ts';
 import { roleText } from '../../core/display/role-text.ts';
 import { displayText, shortenText } from '../../core/display/text.ts';
 import type { Json } from '../../core/json.ts';
-import { migrationTitle, requestedPlan } from '../../core/migration/requested-plan.ts';
+import { migrationTitle, planTitle, requestedPlan } from '../../core/migration/requested-plan.ts';
 
 /** Maximum characters of a line in a list. */
 const MAX_LINE = 100;
@@ -128,8 +128,11 @@ export function requestLines(request: ShownRequest, width: number): string[] {
 
 /** A plan as SQL and sentences: the parameters say the same as JSON. */
 function planLines(request: ApprovalRequest): string[] {
-  const { losses = [], warnings = [], migrations = [] } = requestedPlan(request) ?? {};
+  const plan = requestedPlan(request);
+  if (!plan) return [];
+  const { losses, warnings, migrations } = plan;
   return [
+    `plan       ${displayText(planTitle(plan))}`,
     ...losses.map((line) => `lost       ${displayText(line)}`),
     ...warnings.map((line) => `warning    ${displayText(line)}`),
     ...migrations.flatMap((migration) => [

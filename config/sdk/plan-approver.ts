@@ -295,9 +295,14 @@ function assertSamePlan({ record: { body } }: RequestRow, plan: PlanDescription)
   if (!isSame) throw notApproved('What was approved differs from the plan.');
 }
 
+/** `3f2a91c04d17`, and whether it has what is requested. */
 async function currentCommit(cwd: string): Promise<string | undefined> {
+  const git = async (...args: readonly string[]): Promise<string> =>
+    (await promisify(execFile)('git', ['--no-optional-locks', ...args], { cwd })).stdout.trim();
   try {
-    return (await promisify(execFile)('git', ['rev-parse', '--short=12', 'HEAD'], { cwd })).stdout.trim();
+    const commit = await git('rev-parse', '--short=12', 'HEAD');
+    const changes = await git('status', '--porcelain', '--', 'svc/database');
+    return changes === '' ? commit : `${commit}, with changes that are not committed`;
   } catch {
     // No repository, no commit, or no git.
     return undefined;

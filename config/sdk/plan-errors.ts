@@ -1,11 +1,9 @@
 import type { RequestRow } from '../../core/approval/service.ts';
 import { SvcError } from '../../core/errors.ts';
-import type { PlanDescription, WaitingRequest } from '../../core/migration/plan-approver.ts';
+import { commandOfPlan, type PlanDescription, type WaitingRequest } from '../../core/migration/plan-approver.ts';
 
-export function pending(
-  { database, environment, losses }: PlanDescription,
-  { requestId, expiresAt, url }: WaitingRequest,
-): SvcError {
+export function pending(plan: PlanDescription, { requestId, expiresAt, url }: WaitingRequest): SvcError {
+  const { database, environment, losses } = plan;
   return new SvcError(
     'approval_pending',
     `The plan for ${database} (${environment}) waits for approval: ${requestId}`,
@@ -14,7 +12,9 @@ export function pending(
       state: `Nothing was changed. The request is open until ${expiresAt}.`,
       next: [
         `${url ?? `svc approvals show ${requestId}`}    for those who decide`,
-        'Run the command again once it is approved, or wait for the decision: --wait 30m',
+        commandOfPlan({ ...plan }) === undefined
+          ? 'Make the same change again once it is approved.'
+          : 'Run the command again once it is approved, or wait for the decision: --wait 30m',
       ],
       details: { requestId, expiresAt, ...(url !== undefined && { url }) },
     },
@@ -26,7 +26,11 @@ export function rejected({ record: { requestId, body } }: RequestRow): SvcError 
   return new SvcError('approval_rejected', `The plan was rejected by ${by}: ${requestId}`, {
     ...(reason !== undefined && { why: reason }),
     state: 'Nothing was changed.',
-    next: ['Change the migration. Or ask again, for the same plan: --ask-again'],
+    next: [
+      commandOfPlan(body.parameters) === undefined
+        ? 'Change what the program does: the same change is requested again only after another migration.'
+        : 'Change the migration. Or ask again, for the same plan: --ask-again',
+    ],
     details: { requestId },
   });
 }

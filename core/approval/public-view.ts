@@ -1,5 +1,5 @@
 import { isPlainObject } from '../json.ts';
-import { isPlanRequest } from '../migration/plan-approver.ts';
+import { commandOfPlan, isPlanRequest } from '../migration/plan-approver.ts';
 import { shortDigest } from '../tool/call-digest.ts';
 import { executedValues, MASKED_VALUE } from '../tool/model-result.ts';
 import type { ToolParameters } from '../tool/parameters.ts';
@@ -99,21 +99,15 @@ export function votesOf(row: ApprovalRow, reveal = false): readonly ApprovalVote
   }));
 }
 
-/** The commands of plans, by their actions. */
-const COMMANDS: ReadonlyMap<unknown, string> = new Map([
-  ['contract', 'svc db migrate contract'],
-  ['purge', 'svc db migrate purge'],
-  ['rollback', 'svc db migrate rollback'],
-]);
-
 /** What an approver reads if no process waits for the decision. */
 export function unattendedText(
   request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 'parameters'>,
   since: string,
 ): string {
-  const command = COMMANDS.get(request.parameters.action) ?? 'svc db migrate';
+  const command = commandOfPlan(request.parameters);
+  const again = command === undefined ? 'let the program make the same change' : `run ${command}`;
   const then = isPlanRequest(request)
-    ? `run ${command} again: it applies the plan`
+    ? `${again} again: it applies the plan`
     : 'the tool runs only if another process takes the call up';
   return `Nobody is waiting for this decision (last seen ${since}). If approved, ${then}.`;
 }

@@ -80,6 +80,8 @@ interface ApprovalServiceOptions {
   readonly rules?: readonly StoredRule[];
   /** Verifies tokens that are not of `svc people token create`. Throws `token_invalid`. */
   readonly verifyToken?: ((token: string) => Promise<Principal>) | undefined;
+  /** Receives the final decisions that this process has stored. */
+  readonly onDecided?: (service: ApprovalService, row: ApprovalRow, signal: AbortSignal) => Promise<void>;
   /** Receives failures of taps, channels and background work. Messages contain no parameters. */
   readonly warn?: (message: string) => void;
   /** Receives the lines that handlers log. */
@@ -111,6 +113,7 @@ export class ApprovalService {
   /** Tokens of the claims of this process, each with a promise that resolves when the call has ended. */
   readonly runningClaims = new Map<string, Promise<void>>();
   readonly #tools: RecordStore<ToolRow>;
+  readonly #onDecided: ApprovalServiceOptions['onDecided'];
   /** By the digest of the tool's definition. */
   readonly #validators = new Map<string, Tool['validate']>();
   readonly #storedTools = new Map<string, Promise<unknown>>();
@@ -150,10 +153,11 @@ export class ApprovalService {
   }
 
   private constructor(options: ApprovalServiceOptions) {
-    const { backend, hooks, rules = [], verifyToken, warn = () => {}, log = () => {} } = options;
+    const { backend, hooks, rules = [], verifyToken, onDecided, warn = () => {}, log = () => {} } = options;
     this.backend = backend;
     this.hooks = hooks;
     this.rules = rules;
+    this.#onDecided = onDecided;
     this.warn = warn;
     this.log = log;
     this.rows = announcingLateEvents(withReadableBodies(backend.records(approvals)), backend);
@@ -224,8 +228,10 @@ export class ApprovalService {
   /** Writes the final decision on a request and runs the taps. */
   async writeDecision(row: RequestRow, next: ApprovalRow, guard?: 'before the deadline'): Promise<WriteResult> {
     const result = await this.write(row, next, guard);
-    if (result.written)
-      await this.notifyTaps('approvalDecided', this.hooks.approvalDecided, () => toApprovalRecord(next));
+    if (!result.written) return result;
+    await this.notifyTaps('approvalDecided', this.hooks.approvalDecided, () => toApprovalRecord(next));
+    const report = this.#onDecided;
+    if (report) void this.report('The announcement', (signal) => report(this, next, signal));
     return result;
   }
 

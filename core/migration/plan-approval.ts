@@ -109,8 +109,8 @@ async function askFor({ target, history, parts, bound, effects }: Question, opti
   const remembered = await readApprovalStore(target.connection);
   if (remembered !== undefined && remembered !== store) throw otherStore(target);
   const before = (await history.completedMigrations(target.connection)).map(({ migration }) => migration);
-  // What is purged is in no schema.
-  const linted = bound.action === PURGE ? [] : parts;
+  // What is purged is in no schema, and a decision that runs nothing may be about a migration that is applied.
+  const linted = bound.action === PURGE ? [] : parts.filter(({ statements }) => statements.length > 0);
   const added = linted.flatMap(({ direction, migration }) => (direction === 'up' ? [migration] : []));
   const { losses, blocks } = await effects();
   const { warnings, ...context } = await approver.describe(target.connection, { before, added });

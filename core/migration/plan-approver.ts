@@ -4,6 +4,7 @@
  */
 
 import type { Connection } from '../dialect.ts';
+import { isPlainObject } from '../json.ts';
 import type { Migration } from './migration.ts';
 
 /** The tool and the agent of the requests that ask whether a plan may run. */
@@ -12,6 +13,24 @@ export const MIGRATION_AGENT = 'svc';
 
 export const isPlanRequest = ({ agentTag, tool }: { readonly agentTag: string; readonly tool: string }): boolean =>
   agentTag === MIGRATION_AGENT && tool === MIGRATION_TOOL;
+
+/** The command that runs a plan; undefined if a program does. */
+export function commandOfPlan({
+  action,
+  migrations,
+  keepHours,
+}: Readonly<Record<string, unknown>>): string | undefined {
+  if (action === 'purge' || action === 'rollback') return `svc db migrate ${action}`;
+  // Another time to keep makes another plan.
+  const keep = Number.isInteger(keepHours) ? ` --keep ${keepHours}h` : '';
+  if (action === 'migrate') return `svc db migrate${keep}`;
+  if (action === 'contract') return `svc db migrate contract${keep}`;
+  const [, decision] = /^resolve (--\S+)$/.exec(String(action)) ?? [];
+  if (decision === undefined) return undefined;
+  const [one]: readonly unknown[] = Array.isArray(migrations) ? migrations : [];
+  const tag = isPlainObject(one) && typeof one.tag === 'string' ? one.tag : '<tag>';
+  return `svc db migrate resolve ${tag} ${decision}`;
+}
 
 export const APPROVAL_CONDITIONS = ['destructive', 'lossy', 'always'] as const;
 export type ApprovalCondition = (typeof APPROVAL_CONDITIONS)[number];

@@ -121,10 +121,13 @@ async function countLoss(
   try {
     const found = await connection.count(collection, Math.min(limit + 1, Number.MAX_SAFE_INTEGER));
     const values = field === undefined ? undefined : await connection.countValues?.(collection, field, limit);
+    const hasMore = found > limit;
+    const estimate = hasMore ? await connection.estimateCount?.(collection) : undefined;
     return {
       collection,
       rows: Math.min(found, limit),
-      hasMore: found > limit,
+      hasMore,
+      ...(estimate !== undefined && estimate > limit && { estimate }),
       ...(values !== undefined && { values }),
     };
   } catch (error) {

@@ -2,7 +2,10 @@ import { isPlainObject } from '../json.ts';
 import { isPlanRequest, type PlanDescription, type ShownMigration } from './plan-approver.ts';
 
 /** What people read of a plan before they decide. */
-export type RequestedPlan = Pick<PlanDescription, 'losses' | 'warnings' | 'migrations'>;
+export type RequestedPlan = Pick<
+  PlanDescription,
+  'environment' | 'database' | 'action' | 'requestedBy' | 'commit' | 'losses' | 'warnings' | 'migrations'
+>;
 
 interface Request {
   readonly agentTag: string;
@@ -12,13 +15,24 @@ interface Request {
 
 /** The plan that a request asks about; undefined for any other request, and for parameters that do not look like a plan's. */
 export function requestedPlan(request: Request): RequestedPlan | undefined {
-  const { losses, warnings, migrations }: Readonly<Record<string, unknown>> = request.parameters;
+  const { environment, database, action, requestedBy, commit, losses, warnings, migrations } = request.parameters;
   if (!isPlanRequest(request) || !isTexts(losses) || !isTexts(warnings)) return undefined;
-  return Array.isArray(migrations) && migrations.every(isMigration) ? { losses, warnings, migrations } : undefined;
+  if (!isText(environment) || !isText(database) || !isText(action) || !isText(requestedBy)) return undefined;
+  if (!(commit === undefined || isText(commit)) || !Array.isArray(migrations) || !migrations.every(isMigration))
+    return undefined;
+  const plan = { environment, database, action, requestedBy, losses, warnings, migrations };
+  return commit === undefined ? plan : { ...plan, commit };
 }
 
-const isTexts = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((one) => typeof one === 'string');
+/** `migrate main (prd), requested by ann@laptop from commit 3f2a91c04d17` */
+export function planTitle({ action, database, environment, requestedBy, commit }: RequestedPlan): string {
+  const from = commit === undefined ? '' : ` from commit ${commit}`;
+  return `${action} ${database} (${environment}), requested by ${requestedBy}${from}`;
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+const isTexts = (value: unknown): value is readonly string[] => Array.isArray(value) && value.every(isText);
 
 const isMigration = (value: unknown): value is ShownMigration =>
   isPlainObject(value) &&

@@ -1,21 +1,15 @@
 import type { Channel, Delivery, Notice } from '../../core/approval/channel.ts';
 import type { Json } from '../../core/json.ts';
 import { definePlugin } from '../../core/plugin.ts';
-import { decodeSecrets, signatureHeaders } from '../shared/standard-webhooks.ts';
+import { invalidEndpoint, type SignedEndpoint, signatureHeaders, signedEndpoint } from '../shared/standard-webhooks.ts';
 import { noticeJson } from './notice.ts';
 import { post } from './post.ts';
 
-interface WebhookOptions {
-  readonly url: string;
-  /** `whsec_…`. Each secret signs; the first is the current one. */
-  readonly secrets: readonly string[];
-  /** Adds `context` to the body: reason, tool description, product and env. */
-  readonly context: boolean;
-}
-
-/** Posts requests, signed by Standard Webhooks 1.0.0. Redirects are not followed, and response bodies are not read. */
-function webhook({ url, secrets, context }: WebhookOptions): Channel {
-  const keys = decodeSecrets(secrets, 'approvals.webhook.secrets');
+/**
+ * Posts requests, signed by Standard Webhooks 1.0.0. Redirects are not followed, and response bodies are not read. With
+ * `context`, the body has the reason, the tool's description, the product and the environment too.
+ */
+function webhook({ url, keys }: SignedEndpoint, context: boolean): Channel {
   const send = async (delivery: Delivery, signal: AbortSignal, notice?: Notice): Promise<void> => {
     const body = JSON.stringify(bodyOf(delivery, context, notice));
     const headers = {
@@ -56,7 +50,10 @@ function bodyOf(delivery: Delivery, context: boolean, notice: Notice | undefined
 export default definePlugin({
   name: 'webhook',
   apply(kernel) {
-    // Not validated: the options documented for the type 'webhook'.
-    kernel.channels.register('webhook', (options) => webhook(options as unknown as WebhookOptions));
+    kernel.channels.register('webhook', ({ context = false, ...options }) => {
+      const endpoint = signedEndpoint(options, 'A channel', 'approvals.webhook.secrets or approvals.channels');
+      if (typeof context !== 'boolean') throw invalidEndpoint('A channel', 'Its context is not true or false.');
+      return webhook(endpoint, context);
+    });
   },
 });

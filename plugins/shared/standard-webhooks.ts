@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { SvcError } from '../../core/errors.ts';
+import { addressProblem } from '../../core/url.ts';
 
 /*
  * Signatures of Standard Webhooks 1.0.0.
@@ -9,8 +10,36 @@ const SECRET_PREFIX = 'whsec_';
 const MIN_SECRET_BYTES = 24;
 const MAX_SECRET_BYTES = 64;
 
+/** Where signed requests go. */
+export interface SignedEndpoint {
+  readonly url: string;
+  readonly keys: readonly Buffer[];
+}
+
+/**
+ * The options `url` and `secrets` of something of the type "webhook", such as `A channel`. Throws `config_invalid`; the message
+ * contains no value.
+ */
+export function signedEndpoint(
+  { url, secrets }: Readonly<Record<string, unknown>>,
+  what: string,
+  setting: string,
+): SignedEndpoint {
+  const why = typeof url === 'string' ? addressProblem(url) : 'is not a URL';
+  if (why !== undefined || typeof url !== 'string') throw invalidEndpoint(what, `Its url ${why}.`);
+  if (!Array.isArray(secrets) || secrets.length === 0 || secrets.some((one) => typeof one !== 'string'))
+    throw invalidEndpoint(what, 'Its secrets are not an array of texts.');
+  return { url, keys: decodeSecrets(secrets, setting) };
+}
+
+export const invalidEndpoint = (what: string, why: string): SvcError =>
+  new SvcError('config_invalid', `${what} of the type "webhook" cannot be used.`, {
+    why,
+    next: ["Set url, and secrets: ['whsec_…']; echo whsec_$(openssl rand -base64 32) creates one."],
+  });
+
 /** Decodes the `whsec_` secrets of a setting. Throws `config_invalid`; the message never contains a secret. */
-export function decodeSecrets(secrets: readonly string[], setting: string): readonly Buffer[] {
+function decodeSecrets(secrets: readonly string[], setting: string): readonly Buffer[] {
   return secrets.map((secret, index) => {
     const text = secret.slice(SECRET_PREFIX.length);
     const key = Buffer.from(text, 'base64');

@@ -1,8 +1,9 @@
-// Applies migrations in an environment with approval, and kills itself before the n-th call to a database, the store of the
+// Applies migrations in an environment with approval, or requests it, and kills itself before the n-th call to a database, the store of the
 // approvals included: `node plan-process.ts <dialect> <url> <n>`.
 import { writeSync } from 'node:fs';
 import { Svc } from '../../config/sdk/index.ts';
 import type { Connection, Dialect } from '../../core/dialect.ts';
+import { isSvcError } from '../../core/errors.ts';
 import { migrate } from '../../core/migration/migrate.ts';
 import { definePlugin } from '../../core/plugin.ts';
 import { definedInCode } from './migrations.ts';
@@ -47,6 +48,9 @@ const counted: Dialect = {
 const plugin = definePlugin({ name: 'counted', apply: (kernel) => kernel.dialects.register('counted', counted) });
 const svc = new Svc({ config: approvalConfig('counted', url, { plugins: [plugin] }) });
 const db = await svc.database.connect({ database: 'main' });
-const { migrations } = await migrate(db.getAdapter(), [ground, ...drops].map(definedInCode));
+const ended = await migrate(db.getAdapter(), [ground, ...drops].map(definedInCode)).catch((error: unknown) => {
+  if (isSvcError(error) && error.code === 'approval_pending') return error.code;
+  throw error;
+});
 await svc.close();
-writeSync(1, `applied ${migrations.length}\n`);
+writeSync(1, typeof ended === 'string' ? `${ended}\n` : `applied ${ended.migrations.length}\n`);

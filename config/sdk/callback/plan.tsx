@@ -2,7 +2,7 @@ import type { Child } from 'hono/jsx';
 import type { ApprovalRequest } from '../../../core/approval/request.ts';
 import { displayText } from '../../../core/display/text.ts';
 import type { ShownMigration } from '../../../core/migration/plan-approver.ts';
-import { migrationTitle, requestedPlan } from '../../../core/migration/requested-plan.ts';
+import { migrationTitle, planTitle, requestedPlan } from '../../../core/migration/requested-plan.ts';
 
 /** The plan that a request asks about, as SQL and sentences, above its parameters, which say the same as JSON. */
 export function renderPlan(request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 'parameters'>): Child {
@@ -10,6 +10,8 @@ export function renderPlan(request: Pick<ApprovalRequest, 'agentTag' | 'tool' | 
   return (
     plan && (
       <>
+        <h2>Plan</h2>
+        <p>{displayText(planTitle(plan))}</p>
         {list('What is lost', plan.losses)}
         {list('Warnings', plan.warnings)}
         <h2>Statements</h2>

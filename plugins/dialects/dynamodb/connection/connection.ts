@@ -14,6 +14,7 @@ import { isLocked, type Lease, withLease } from './lease.ts';
 import { countItems } from './read-items.ts';
 import type { Settings } from './settings.ts';
 import { StateTable } from './state-table.ts';
+import { describeTable } from './wait-for-table.ts';
 
 const MISSING = { TableName: '_svc_doctor_missing' };
 
@@ -76,6 +77,8 @@ export function createConnection(client: DynamoClient, settings: Settings): Conn
           ExpressionAttributeValues: { ':null': { S: 'NULL' } },
         }),
       ),
+    estimateCount: (collection) =>
+      withSvcErrors(async () => (await describeTable(client, client.table(collection)))?.ItemCount ?? 0),
     withLock: (work, lockOptions = {}) =>
       withSvcErrors(() => withLease(client, state, registeredWhile(leases, work), lockOptions, settings.leaseMs)),
     isLocked: () => withSvcErrors(() => isLocked(client, state)),

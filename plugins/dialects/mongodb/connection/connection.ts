@@ -80,6 +80,7 @@ export function createConnection(server: MongoServer, settings: Settings): Conne
     count: (collection, limit) => withSvcErrors(() => server.db.collection(collection).countDocuments({}, { limit })),
     countValues: (collection, field, limit) =>
       withSvcErrors(() => server.db.collection(collection).countDocuments({ [field]: { $ne: null } }, { limit })),
+    estimateCount: (collection) => withSvcErrors(() => server.db.collection(collection).estimatedDocumentCount()),
     withLock: (work, options) => withLeaseLock(server, settings.leaseMs, registeredWhile(leases, work), options),
     isLocked: () => withSvcErrors(() => isLocked(server)),
     close: () => server.client.close(),
