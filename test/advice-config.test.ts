@@ -102,6 +102,12 @@ test('an environment without a URL', async () => {
     databases: { main: { dialect: 'postgresql', url: { dev: url, test: url } } },
   });
   await single.fails('connection_failed', 'db', 'migrate', '--env', 'test');
+  const unnamed = { product: 'shop', databases: { main: { dialect: 'postgresql', url } } };
+  single.write('svc.config.json', unnamed);
+  const none = await single.fails('env_unknown', 'db', 'migrate', '--env', 'test');
+  const [, added] = /^Add env: '(\w+)'/.exec(advised(none, "Add env: '<…>' to the configuration.")) ?? [];
+  single.write('svc.config.json', { ...unnamed, env: added });
+  await single.fails('connection_failed', 'db', 'migrate', '--env', 'test');
 });
 
 test('one of several databases', async () => {

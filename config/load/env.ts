@@ -121,7 +121,9 @@ export function databaseUrl(config: Config, tag: string, database: DatabaseConfi
     tag,
     env,
     `${path} is a single URL, which applies only to the configuration's own env${config.env === undefined ? ', and none is set' : ` "${config.env}"`}.`,
-    [`Set ${path} to { ${config.env ?? 'dev'}: …, ${env}: … }.`],
+    config.env === undefined
+      ? [`Add env: '${env}' to the configuration.`]
+      : [`Set ${path} to { ${config.env}: …, ${env}: … }.`],
   );
 }
 

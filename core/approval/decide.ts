@@ -61,8 +61,8 @@ export interface SignalOptions {
   /** The person who decides, if your program has verified who that is. */
   readonly principal?: SignalPrincipal | undefined;
   /**
-   * A token of `svc people token create`, or one of the proxy of `approvals.proxy`: its owner decides. Not together with
-   * `principal`. Throws `token_invalid`.
+   * A token of `svc people token create`, of the proxy of `approvals.proxy`, or an ID token of `approvals.oidc`: its owner
+   * decides. Not together with `principal`. Throws `token_invalid`.
    */
   readonly token?: string | undefined;
   /**

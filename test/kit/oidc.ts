@@ -236,12 +236,14 @@ export class Browser {
 
   #accept(url: string, line: string): void {
     const [pair = '', ...rest] = line.split(/; */);
-    const { origin, protocol } = new URL(url);
+    const { origin, protocol, hostname } = new URL(url);
+    // As browsers do, it trusts a loopback address.
+    const isTrusted = protocol === 'https:' || hostname === '127.0.0.1';
     const attributes = new Map(rest.map((one) => [one.split('=')[0]?.toLowerCase() ?? '', one.split('=')[1] ?? '']));
     const name = pair.slice(0, pair.indexOf('='));
     const isSecure = attributes.has('secure');
     const isHost = isSecure && attributes.get('path') === '/' && !attributes.has('domain');
-    if ((isSecure && protocol !== 'https:') || (name.startsWith('__Host-') && !isHost) || line.length > 4_096) return;
+    if ((isSecure && !isTrusted) || (name.startsWith('__Host-') && !isHost) || line.length > 4_096) return;
     const seconds = attributes.get('max-age');
     this.#keep(origin, {
       name,

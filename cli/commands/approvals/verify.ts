@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'clipanion';
+import type { Runtime } from '../../../config/load/runtime.ts';
 import type { Approvals } from '../../../config/sdk/approvals.ts';
 import type { AuditCheck } from '../../../core/approval/audit.ts';
 import type { AuditProof } from '../../../core/approval/seal/proof.ts';
 import type { SealCheck } from '../../../core/approval/seal/sealed-audit.ts';
 import { inlineJson } from '../../../core/display/json.ts';
 import { displayText } from '../../../core/display/text.ts';
-import { SvcError, systemErrorCode } from '../../../core/errors.ts';
+import { isSvcError, SvcError, systemErrorCode } from '../../../core/errors.ts';
 import { tryParseJson } from '../../../core/json.ts';
 import { ApprovalsCommand } from '../../approvals/command.ts';
 import type { CommandResult } from '../../base.ts';
@@ -70,7 +71,7 @@ export default class ApprovalsVerify extends ApprovalsCommand {
       import('../../../config/sdk/seals.ts'),
     ]);
     // With a key, no configuration is needed.
-    const keys = sealPublicKeys(given.length > 0 ? { config: {} } : await this.runtime(), given);
+    const keys = sealPublicKeys(given.length > 0 ? { config: {} } : await this.#configured(), given);
     const proof: unknown = tryParseJson(await readText('--proof', file));
     if (!isProof(proof)) {
       throw new SvcError('file_invalid', 'The file is not a proof.', {
@@ -97,18 +98,25 @@ export default class ApprovalsVerify extends ApprovalsCommand {
     return { data: { requestId, product, env, seal: seal.seal, sealedAt: at, ...(call && { call }), events } };
   }
 
+  async #configured(): Promise<Pick<Runtime, 'config'>> {
+    return this.runtime().catch((error: unknown) => {
+      // Who has the proof has no configuration: a key is what they need.
+      if (isSvcError(error) && error.code === 'config_missing' && this.configFile === undefined) return { config: {} };
+      throw error;
+    });
+  }
+
   async #publicKeys(): Promise<readonly string[]> {
     return Promise.all(this.keys.map((file) => readText('--key', file)));
   }
 }
 
 function brokenError({ checked, broken, seals }: AuditCheck): SvcError {
-  const count = plural(checked, 'request');
   const isSealBroken = seals !== undefined && seals.problems.length > 0;
   const message =
     broken.length === 0
       ? 'The seals are missing or were changed.'
-      : `${broken.length} of ${count} were changed in the database${isSealBroken ? ', and so were the seals' : ''}.`;
+      : `${plural(broken.length, 'request')} ${broken.length === 1 ? 'was' : 'were'} changed in the database, or removed from it${isSealBroken ? ', and so were the seals' : ''}.`;
   return new SvcError('audit_broken', message, {
     why: seals
       ? 'Events do not fit together, do not match their request, or are not what was sealed.'
@@ -122,7 +130,7 @@ function brokenError({ checked, broken, seals }: AuditCheck): SvcError {
 function sealLines({ from, seals, last, sealedAt, removed, unsealed }: SealCheck): string[] {
   if (last === 0) return [`Nothing is sealed yet in ${from}: only hashes were compared.`];
   const lines = [
-    `Compared with ${plural(seals, 'seal')} of ${from}, up to seal ${last} (${sealedAt ?? 'incomplete'}).`,
+    `Compared with ${plural(seals, 'seal')} of ${from}, up to seal ${last}${sealedAt === undefined ? '' : `. All that was stored until ${sealedAt} is sealed`}.`,
   ];
   if (removed > 0) lines.push(`${plural(removed, 'request')} removed by svc approvals prune.`);
   if (unsealed > 0) lines.push(`${plural(unsealed, 'request')} with events that are not sealed yet.`);

@@ -79,7 +79,8 @@ export class SealedAudit {
 
   get check(): SealCheck {
     let removed = 0;
-    for (const requestId of this.#requests.keys()) if (this.wasRemoved(requestId)) removed += 1;
+    for (const requestId of this.#requests.keys())
+      if (this.wasRemoved(requestId) && !this.#seen.has(requestId)) removed += 1;
     return {
       from: this.#from,
       seals: this.#headers.size,
