@@ -1,121 +1,17 @@
-import { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import { AIMessage } from '@langchain/core/messages';
-import { tool } from '@langchain/core/tools';
-import { Command, interrupt, MemorySaver } from '@langchain/langgraph';
-import { MultiServerMCPClient } from '@langchain/mcp-adapters';
 import { createAgent, createMiddleware } from 'langchain';
-import { z } from 'zod';
 import { approvalMiddleware } from '../../plugins/frameworks/langchain.ts';
-
-/** One turn with these calls, then one with a text. `received` gets what the model reads as the tools' results. */
-export class Scripted extends BaseChatModel {
-  constructor(calls, received) {
-    super({});
-    Object.assign(this, { calls, received });
-  }
-
-  _llmType() {
-    return 'scripted';
-  }
-
-  bindTools() {
-    return this;
-  }
-
-  async _generate(messages) {
-    const results = messages.filter((one) => one.getType() === 'tool');
-    this.received.push(...results.map(({ tool_call_id, content }) => [tool_call_id, JSON.stringify(content)]));
-    const message =
-      results.length > 0
-        ? new AIMessage('Done.')
-        : new AIMessage({ content: 'I pay it back.', tool_calls: this.calls });
-    return { generations: [{ text: '', message }] };
-  }
-}
-
-/** Checkpoints that another process can continue from. */
-export class Saver extends MemorySaver {
-  toText() {
-    return JSON.stringify([this.storage, this.writes], (_key, value) =>
-      value instanceof Uint8Array ? { bytes: Buffer.from(value).toString() } : value,
-    );
-  }
-
-  static from(text) {
-    const saver = new Saver();
-    [saver.storage, saver.writes] = JSON.parse(text, (_key, value) =>
-      typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes)) : value,
-    );
-    return saver;
-  }
-}
+import { openRuns, Scripted } from './langgraph-runs.mjs';
 
 const PAGE_CALLS = [{ id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } }];
 export const pageReceived = [];
 /** The model of the program of the docs. */
 export const model = new Scripted(PAGE_CALLS, pageReceived);
 
+function withGate(gate, tools, options) {
+  const named = { ...options, tools: tools.map(({ name }) => name) };
+  return { tools, middleware: [createMiddleware(approvalMiddleware(gate, named))] };
+}
+
 export default {
-  name: 'LangChain 1.5',
-  async open({
-    gate,
-    calls,
-    executionId,
-    wait,
-    onRequested,
-    refund,
-    lookup,
-    changedSchema,
-    renamed,
-    unheld,
-    onPart,
-    runTimeoutMs,
-    subAgent,
-    mcpServer,
-  }) {
-    const amount = changedSchema ? z.number().max(1000) : z.number();
-    const name = renamed ? 'pay' : 'refund';
-    const schema = z.object({ amount, note: z.string().default('none') });
-    const gated = tool(refund, { name, description: 'Pays money back.', schema });
-    const free = tool(lookup, { name: 'lookup', description: '', schema: z.object({}) });
-    const received = [];
-    const options = { tools: [name], onRequested, ...(wait === 'suspend' && { interrupt }) };
-    const client = mcpServer && new MultiServerMCPClient({ mcpServers: { shop: mcpServer } });
-    const providersTool = { type: 'refund_20260101', name };
-    const gatedTools = client ? await client.getTools() : [unheld ? providersTool : gated];
-    const payoutsWith = (checkpointer) =>
-      createAgent({
-        model: new Scripted(calls, received),
-        tools: [...gatedTools, free],
-        middleware: [createMiddleware(approvalMiddleware(gate, options))],
-        checkpointer,
-      });
-    const prompt = { messages: [{ role: 'user', content: 'Refund it.' }] };
-    const supportWith = (checkpointer) => {
-      const payouts = payoutsWith();
-      const work = async (_input, config) => (await payouts.invoke(prompt, config)).messages.at(-1).text;
-      const delegate = tool(work, { name: 'delegate', description: '', schema: z.object({}) });
-      const model = new Scripted([{ id: 'd1', name: 'delegate', args: {} }], []);
-      return createAgent({ model, tools: [delegate], checkpointer });
-    };
-    const run = async (saver, input, signal) => {
-      const agent = subAgent ? supportWith(saver) : payoutsWith(saver);
-      const settings = { configurable: { thread_id: executionId }, signal, timeout: runTimeoutMs };
-      if (!onPart) {
-        const result = await agent.invoke(input, settings);
-        return { suspended: result.__interrupt__ !== undefined, state: saver.toText(), received };
-      }
-      let suspended = false;
-      for await (const part of await agent.stream(input, { ...settings, streamMode: 'updates' })) {
-        onPart(part);
-        suspended ||= part.__interrupt__ !== undefined;
-      }
-      return { suspended, state: saver.toText(), received };
-    };
-    return {
-      start: (signal) => run(new Saver(), prompt, signal),
-      resume: (state) => run(Saver.from(state), new Command({ resume: true })),
-      close: () => client?.close(),
-    };
-  },
+  open: (options) => openRuns(options, { withGate, agentOf: createAgent }),
 };

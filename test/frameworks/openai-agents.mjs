@@ -46,7 +46,6 @@ export const pageReceived = [];
 export const model = scripted(PAGE_CALLS, pageReceived);
 
 export default {
-  name: 'OpenAI Agents 0.20',
   async open({
     gate,
     calls,

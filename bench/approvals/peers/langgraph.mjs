@@ -1,11 +1,8 @@
 import { AIMessage } from '@langchain/core/messages';
-import { tool } from '@langchain/core/tools';
-import { Command, END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
+import { END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { ToolNode } from '@langchain/langgraph/prebuilt';
-import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres';
-import { z } from 'zod';
-import { listWaiting, tamper } from './langgraph-store.mjs';
-import { callOf, DONE, promptOf, runIn } from './script.mjs';
+import { refundTool, Threads } from './langgraph-threads.mjs';
+import { callOf, DONE, runIn } from './script.mjs';
 
 const model = ({ messages }) => {
   if (messages.at(-1).getType() === 'tool') return { messages: [new AIMessage(DONE)] };
@@ -28,28 +25,12 @@ export default {
   name: 'LangGraph JS',
   packages: ['@langchain/langgraph', '@langchain/langgraph-checkpoint-postgres'],
   async open({ url, effects, renamed }) {
-    const checkpointer = PostgresSaver.fromConnString(url);
-    await checkpointer.setup();
-    const amountName = renamed ? 'sum' : 'amount';
-    const refund = tool(
-      async ({ orderId, ...rest }) => {
-        const verdict = interrupt({ orderId, ...rest });
-        if (!verdict.approve) return 'rejected';
-        return JSON.stringify(await effects.pay(orderId, verdict.amount ?? rest[amountName]));
-      },
-      { name: 'refund', description: 'Pays.', schema: z.object({ orderId: z.string(), [amountName]: z.number() }) },
-    );
-    const graph = graphOf([refund], checkpointer);
-    const threadOf = (run) => ({ configurable: { thread_id: run } });
-    const responseOf = ({ messages, __interrupt__ }) =>
-      __interrupt__ ? 'waits' : `${messages?.at(-2)?.content ?? ''} ${messages?.at(-1)?.content ?? 'nothing'}`;
-    return {
-      start: (run) => graph.invoke({ messages: [{ role: 'user', content: promptOf(run) }] }, threadOf(run)),
-      decide: async (run, verdict) => responseOf(await graph.invoke(new Command({ resume: verdict }), threadOf(run))),
-      recover: async (run) => responseOf((await graph.invoke(null, threadOf(run))) ?? {}),
-      list: () => listWaiting(checkpointer),
-      tamper: (run) => tamper(effects, run),
-      close: () => checkpointer.end(),
-    };
+    const threads = await Threads.open({ url, effects });
+    const refund = refundTool(renamed, async (orderId, amount) => {
+      const verdict = interrupt({ orderId, amount });
+      if (!verdict.approve) return 'rejected';
+      return JSON.stringify(await effects.pay(orderId, verdict.amount ?? amount));
+    });
+    return threads.system(graphOf([refund], threads.checkpointer), (_run, verdict) => verdict);
   },
 };
