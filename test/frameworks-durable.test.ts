@@ -174,6 +174,7 @@ const CASES: readonly Case[] = [
       await place.approve('c1');
       assert.deepEqual(await place.statuses(), ['completed']);
       assert.equal(await place.client.checks?.(place.id), 0);
+      assert.equal(await place.client.activities?.(place.id), 2, 'one asks, one runs the tool');
     },
   },
   {

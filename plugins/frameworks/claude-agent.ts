@@ -1,7 +1,7 @@
 import type { StandardIssue, StandardSchema } from '../../core/tool/standard-schema.ts';
 import { noteOf, runGuarded } from './call-end.ts';
 import { decision, type Hook, matchersOf } from './claude-hooks.ts';
-import { guardTool, unusable } from './guard-tool.ts';
+import { guardTool, withoutId } from './guard-tool.ts';
 import type { ApprovalOptions, FrameworkGate } from './shared.ts';
 
 export { type ApprovalHookOptions, approvalHooks, type ClaudeAgentCall } from './claude-hooks.ts';
@@ -52,7 +52,7 @@ export function withApproval<const T extends readonly object[]>(
     handler: async (parameters: unknown, extra: unknown): Promise<ToolResult> => {
       const { _meta, signal } = (extra ?? {}) as { _meta?: { [name: string]: unknown }; signal?: AbortSignal };
       const toolCallId = _meta?.['claudecode/toolUseId'];
-      if (typeof toolCallId !== 'string') throw unusable(tool.name, 'its call has no id');
+      if (typeof toolCallId !== 'string') throw withoutId(tool.name);
       const { outcome, value, error } = await runGuarded(
         guarded,
         { parameters, executionId, toolCallId },

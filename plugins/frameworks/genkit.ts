@@ -32,7 +32,8 @@ export function approvalMiddleware(gate: FrameworkGate, options: GenkitOptions):
     const generate = (envelope: Envelope, context: CallContext, next: Next<Envelope, unknown>) => {
       const { returnToolRequests, messages } = envelope.request;
       const [name = ''] = guardedTools.keys();
-      if (returnToolRequests) throw unusable(name, 'with returnToolRequests the caller runs it');
+      if (returnToolRequests)
+        throw unusable(name, 'with returnToolRequests the caller runs it', 'Generate without returnToolRequests.');
       signal = context.abortSignal;
       modelText = textOf(messages.at(-1));
       return next(envelope, context);

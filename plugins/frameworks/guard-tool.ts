@@ -36,12 +36,13 @@ export function guardTool(
 function schemaToBind(name: string, schema: unknown, reads: 'input' | 'output'): InputSchema {
   if (isStandardSchema(schema)) {
     const { jsonSchema } = schema['~standard'];
-    if (jsonSchema === undefined) throw unusable(name, `its schema (${schema['~standard'].vendor}) has no JSON Schema`);
+    if (jsonSchema === undefined)
+      throw undescribed(name, `its schema (${schema['~standard'].vendor}) has no JSON Schema`);
     const describe = (side: 'input' | 'output') => {
       try {
         return jsonSchema[side]({ target: 'draft-2020-12' });
       } catch (error) {
-        throw unusable(name, `its schema has no JSON Schema of its ${side}: ${String(error)}`);
+        throw undescribed(name, `its schema has no JSON Schema of its ${side}: ${String(error)}`);
       }
     };
     const used = describe(reads);
@@ -49,7 +50,7 @@ function schemaToBind(name: string, schema: unknown, reads: 'input' | 'output'):
   }
   const described: unknown = isPlainObject(schema) && 'jsonSchema' in schema ? schema.jsonSchema : schema;
   if (typeof described === 'object' && described !== null && !('then' in described)) return described as JsonSchema;
-  throw unusable(name, 'its schema is neither a JSON Schema nor a Standard Schema');
+  throw undescribed(name, 'its schema is neither a JSON Schema nor a Standard Schema');
 }
 
 /** Without what defaults change: which members are required, and whether others are allowed. */
@@ -65,12 +66,26 @@ function isSameShape(one: object, other: object): boolean {
   return shape(one) === shape(other);
 }
 
-export function unusable(name: string, why: string): SvcError {
+/** Throws if the framework ends a call, which waits in place, before the approval expires. */
+export function assertTimeout(gate: FrameworkGate, name: string, setting: string, timeoutMs: number | undefined): void {
+  const { approvalTimeout } = gate;
+  if (timeoutMs === undefined || timeoutMs >= approvalTimeout) return;
+  const why = `its ${setting} (${timeoutMs}) is shorter than the approvalTimeout of the gate (${approvalTimeout})`;
+  throw unusable(name, why, 'Set a longer one, set a shorter approvalTimeout, or suspend the run.');
+}
+
+export function withoutId(name: string): SvcError {
+  return unusable(name, 'its call has no id', 'Let an agent call it.');
+}
+
+export function unusable(name: string, why: string, next = 'Leave it out of the tools that wait.'): SvcError {
   return new SvcError('agent_invalid', `The tool "${name}" cannot be held for approval.`, {
     why: `${why[0]?.toUpperCase()}${why.slice(1)}.`,
     state: 'Nothing ran.',
-    next: [
-      /JSON Schema/.test(why) ? `Add it to the options: jsonSchema: { ${JSON.stringify(name)}: … }.` : 'Leave it out.',
-    ],
+    next: [next],
   });
+}
+
+function undescribed(name: string, why: string): SvcError {
+  return unusable(name, why, `Add it to the options: jsonSchema: { ${JSON.stringify(name)}: … }.`);
 }

@@ -1,6 +1,6 @@
 import { SvcError } from '../../core/errors.ts';
 import { endOf, runGuarded, withNoteLine } from './call-end.ts';
-import { unusable } from './guard-tool.ts';
+import { withoutId } from './guard-tool.ts';
 import type { Message, Runtime, ToolCallRequest, ToolMessage } from './langchain-types.ts';
 import {
   type ApprovalOptions,
@@ -93,6 +93,6 @@ function executionId({ executionId: given, ...options }: LangChainToolOptions, r
 }
 
 function callId({ name, id }: ToolCallRequest['toolCall']): string {
-  if (id === undefined) throw unusable(name, 'its call has no id');
+  if (id === undefined) throw withoutId(name);
   return id;
 }

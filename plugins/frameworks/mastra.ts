@@ -1,5 +1,5 @@
 import { endOf, runGuarded, withNoteLine } from './call-end.ts';
-import { guardTool, unusable } from './guard-tool.ts';
+import { assertTimeout, guardTool, unusable, withoutId } from './guard-tool.ts';
 import { type ApprovalOptions, executionIdOf, type FrameworkGate, type PendingApproval } from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
@@ -51,15 +51,11 @@ function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: 
   const { execute, description, inputSchema: schema, background } = tool;
   if (execute === undefined) throw unusable(name, 'it has no execute function: its provider or the client runs it');
   const { timeoutMs } = background?.enabled ? background : {};
-  if (options.wait !== 'suspend' && timeoutMs !== undefined && timeoutMs < gate.approvalTimeout)
-    throw unusable(
-      name,
-      `its background.timeoutMs (${timeoutMs}) is shorter than the approvalTimeout of the gate (${gate.approvalTimeout})`,
-    );
+  if (options.wait !== 'suspend') assertTimeout(gate, name, 'background.timeoutMs', timeoutMs);
   const guarded = guardTool(gate, { name, description, schema }, options, 'output');
   const gated = async (input: unknown, context: CallContext) => {
     const { agent, abortSignal: signal } = context;
-    if (agent?.toolCallId === undefined) throw unusable(name, 'its call has no id: no agent made it');
+    if (agent?.toolCallId === undefined) throw withoutId(name);
     // A call that is resumed too early is suspended again.
     const wait = options.wait === 'suspend' ? { waitMs: 0 } : {};
     const result = await runGuarded(

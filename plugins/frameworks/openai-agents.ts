@@ -1,5 +1,5 @@
 import { endOf, runGuarded, withNoteLine } from './call-end.ts';
-import { guardTool, unusable } from './guard-tool.ts';
+import { assertTimeout, guardTool, unusable, withoutId } from './guard-tool.ts';
 import { type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
@@ -49,15 +49,11 @@ function withGate(gate: FrameworkGate, tool: FunctionTool, options: OpenAiAgents
   const { type, name, description, timeoutMs, parameters: schema } = tool;
   if (type !== 'function') throw unusable(String(name), `it is a ${type} tool, which OpenAI or the computer runs`);
   const isHeld = options.wait !== 'suspend';
-  if (isHeld && timeoutMs !== undefined && timeoutMs < gate.approvalTimeout)
-    throw unusable(
-      name,
-      `its timeoutMs (${timeoutMs}) is shorter than the approvalTimeout of the gate (${gate.approvalTimeout})`,
-    );
+  if (isHeld) assertTimeout(gate, name, 'timeoutMs', timeoutMs);
   const guarded = guardTool(gate, { name, description, schema }, options, 'input');
   const { onRequested } = options;
   const call = (source: RunContext, parameters: unknown, toolCallId: string | undefined) => {
-    if (toolCallId === undefined) throw unusable(name, 'its call has no id');
+    if (toolCallId === undefined) throw withoutId(name);
     return { parameters, executionId: executionIdOf(options, source), toolCallId };
   };
   return {

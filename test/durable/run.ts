@@ -39,6 +39,7 @@ export interface EngineClient {
   forge(id: string, toolCallId: string): Promise<unknown>;
   wake?(id: string, run: string, signal: string): Promise<unknown>;
   checks?(id: string): Promise<number>;
+  activities?(id: string): Promise<number>;
   close(): Promise<void>;
 }
 

@@ -30,6 +30,10 @@ export async function startWorker({ url, queue, code, tool }) {
 export async function connect({ url, queue }) {
   const connection = await Connection.connect({ address: url });
   const { workflow } = new Client({ connection });
+  const countEvents = async (id, attributes) => {
+    const { events } = await workflow.getHandle(id).fetchHistory();
+    return events.filter((event) => event[attributes]).length;
+  };
   return {
     start: (id, input) => workflow.start('payout', { taskQueue: queue, workflowId: id, args: [input] }),
     result: (id) => workflow.getHandle(id).result(),
@@ -37,10 +41,8 @@ export async function connect({ url, queue }) {
     forge: (id, toolCallId) => workflow.getHandle(id).signal(`svc:${toolCallId}`),
     wake: (id, run, signal) => workflow.getHandle(id, run).signal(signal),
     /** How often a time-out, and no signal, continued the workflow. */
-    checks: async (id) => {
-      const { events } = await workflow.getHandle(id).fetchHistory();
-      return events.filter(({ timerFiredEventAttributes }) => timerFiredEventAttributes).length;
-    },
+    checks: (id) => countEvents(id, 'timerFiredEventAttributes'),
+    activities: (id) => countEvents(id, 'activityTaskScheduledEventAttributes'),
     close: () => connection.close(),
   };
 }

@@ -1,3 +1,4 @@
+import * as assert from 'node:assert/strict';
 import { expectError } from '../suites/expect-error.ts';
 import type { Case } from './case.ts';
 import { withHost } from './with-host.ts';
@@ -26,7 +27,8 @@ export const WRAPPING_CASES: readonly Case[] = [
     },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {
-        await expectError(open({ timeoutMs: 5_000 }), 'agent_invalid');
+        const { next } = await expectError(open({ timeoutMs: 5_000 }), 'agent_invalid');
+        assert.match(next.join(), /Set a longer one/);
         await open({ timeoutMs: 60_000 });
       }),
   },

@@ -11,7 +11,7 @@ import { figures } from './figures.mjs';
 const [peer, url, job, ...rest] = process.argv.slice(2);
 const { default: contender } = await import(`./${peer}.mjs`);
 const effects = await Effects.open(url, job === 'victim' ? rest[0] : undefined);
-const context = { url, effects, contender, victim: job === 'victim' ? rest[1] : undefined };
+const context = { url, effects, contender, victim: job === 'victim' ? rest[1] : undefined, job };
 const system = await contender.open(context);
 
 if (job === 'victim') {

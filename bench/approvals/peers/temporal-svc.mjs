@@ -17,8 +17,8 @@ async function close() {
 export default {
   name: 'Temporal with svc',
   packages: [],
-  async open({ url, effects, renamed, victim }) {
-    context.worker ??= await TemporalWorker.open('temporal-svc', victim);
+  async open({ url, effects, renamed, victim, job }) {
+    context.worker ??= await TemporalWorker.open('temporal-svc', { victim, job });
     await close();
     const { worker, stored, executions } = context;
     const wake = (workflowId, runId, signal) => worker.signal(workflowId, runId, signal);

@@ -9,6 +9,7 @@ const quiet = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, log() 
 export class TemporalWorker {
   #queue;
   #victim;
+  #isKilled;
   #workflow;
   #code;
   #stop;
@@ -16,13 +17,15 @@ export class TemporalWorker {
   /**
    * @param name of the task queue, and of the file with the workflows.
    * @param victim the run of a process that will be killed, the only one that it works on.
+   * @param job of the host: with `figures`, nothing is killed.
    */
-  static async open(name, victim) {
+  static async open(name, { victim, job }) {
     const worker = new TemporalWorker();
     const { TEMPORAL_ADDRESS: address } = process.env;
     Runtime.install({ logger: quiet });
     worker.#queue = name;
     worker.#victim = victim;
+    worker.#isKilled = job !== 'figures';
     worker.#workflow = new Client({ connection: await Connection.connect({ address }) }).workflow;
     const workflowsPath = new URL(`./${name}-workflows.mjs`, import.meta.url).pathname;
     worker.#code = (await bundleWorkflowCode({ workflowsPath, logger: quiet })).code;
@@ -42,7 +45,7 @@ export class TemporalWorker {
           workflowBundle: { code: this.#code },
           activities,
           // A killed worker would keep the next step of its workflows for ten seconds, and longer on the test server.
-          maxCachedWorkflows: 0,
+          ...(this.#isKilled && { maxCachedWorkflows: 0 }),
         }),
       ),
     );

@@ -8,8 +8,8 @@ const context = {};
 export default {
   name: 'Temporal',
   packages: ['@temporalio/worker'],
-  async open({ effects, victim }) {
-    context.worker ??= await TemporalWorker.open('temporal', victim);
+  async open({ effects, victim, job }) {
+    context.worker ??= await TemporalWorker.open('temporal', { victim, job });
     const { worker } = context;
     await worker.work({ pay: (run, amount) => effects.pay(run, amount) });
     const recover = (run) => worker.handle(run).result();
