@@ -52,7 +52,7 @@ test('the page, the answer of the callback and the list say that nobody waits fo
   const listed = async () =>
     (await listApprovals(app.service)).records.flatMap((record) => listLines(record, new Date(), 500)).join('\n');
   const notice =
-    /[Nn]obody is waiting for this decision \(last seen \d{4}-[\dT:. -]+(?:Z|UTC)\)\. If approved, the tool runs only/;
+    /[Nn]obody is waiting for this decision \(last seen \d{4}-[\dT:. -]+(?:Z|UTC)\)\. Once approved, the tool runs only/;
 
   assert.doesNotMatch(await respond(one, form, 'action=show'), notice);
   assert.doesNotMatch(await listed(), notice);

@@ -111,7 +111,7 @@ test('svc db migrate: a destructive plan ends with 9, is shown, approved and run
   const token = await tokenOf(run, 'ann@acme.example', 'dba');
   assertExit(await decide(shop, run, await tokenOf(run, 'bo@acme.example', 'sales'), 'approve', requestId), 1);
   const approved = assertExit(await decide(shop, run, token, 'approve', requestId));
-  assert.match(approved.stderr, /Nobody is waiting .* If approved, run svc db migrate again: it applies the plan\./);
+  assert.match(approved.stderr, /Nobody is waiting .* Once approved, run svc db migrate again: it applies the plan\./);
   assertExit(await shop.svc('db', 'migrate'));
   assert.match(
     assertExit(await shop.svc('approvals', 'show', requestId)).stdout,

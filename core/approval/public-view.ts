@@ -109,7 +109,7 @@ export function unattendedText(
   const then = isPlanRequest(request)
     ? `${again} again: it applies the plan`
     : 'the tool runs only if another process takes the call up';
-  return `Nobody is waiting for this decision (last seen ${since}). If approved, ${then}.`;
+  return `Nobody is waiting for this decision (last seen ${since}). Once approved, ${then}.`;
 }
 
 /** The outcome for the agent; undefined until the call has ended. */
