@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { approvalHandler, type Svc } from '../config/sdk/index.ts';
+import type { Presses, PressResult } from '../core/approval/presses.ts';
 import type { ApprovalRequest } from '../core/approval/request.ts';
 import { isSvcError } from '../core/errors.ts';
 import { definePlugin } from '../core/plugin.ts';
@@ -9,7 +10,8 @@ import { LONG, type Project, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 import { CALLBACK_KEY, callbackUrlOf, type GateUnderTest, withGate } from './suites/gate-client.ts';
 
-// The same rule on every way in: signals, the callback, its page, the server for people, the broker and the command line.
+// The same rule on every way in: signals, the callback, its page, a button of a channel, the server for people, the broker and
+// the command line.
 
 const RULES = {
   roles: { finance: ['group:finance', 'user:cy'], anyone: ['group:finance', 'group:ops', 'user:cy'] },
@@ -21,6 +23,12 @@ const RULES = {
       reason: 'reject' as const,
     },
   ],
+};
+
+const PRESSES: Presses = {
+  verify: () => true,
+  read: (body) => JSON.parse(Buffer.from(body).toString()),
+  show: (result) => Response.json(result),
 };
 
 interface Attempt {
@@ -65,6 +73,7 @@ async function withDoors(body: (doors: Doors) => Promise<void>): Promise<void> {
         },
         close: async () => {},
       }));
+      kernel.channels.register('pager', () => ({ name: 'pager', deliver: async () => {}, presses: PRESSES }));
     },
   });
   try {
@@ -75,19 +84,23 @@ async function withDoors(body: (doors: Doors) => Promise<void>): Promise<void> {
       brokers: { bus: { type: 'test-bus' } },
       plugins: [bus],
     } as const;
-    await withGate({ config, approvals: { ...approvals, decisions: { broker: 'bus' } } }, async (gate) => {
-      const { svc } = gate;
-      const stop = await svc.approvals.consumeDecisions();
-      const { broker, 'the page': page, ...personal } = doorsOf(svc, shop, (message) => consume(message));
-      await body({
-        gate,
-        shop,
-        personal,
-        doors: { ...personal, ...(broker && { broker }), ...(page && { 'the page': page }) },
-        create: (requester = 'req', amount = 20) => gate.refund({ orderId: '1', amount }, requester),
-      });
-      await stop?.();
-    });
+    await withGate(
+      { config, approvals: { ...approvals, decisions: { broker: 'bus' }, channels: { pager: { type: 'pager' } } } },
+      async (gate) => {
+        const { svc } = gate;
+        const stop = await svc.approvals.consumeDecisions();
+        const all = doorsOf(svc, shop, (message) => consume(message));
+        const { broker: _broker, 'the page': _page, 'a button': _button, ...personal } = all;
+        await body({
+          gate,
+          shop,
+          personal,
+          doors: all,
+          create: (requester = 'req', amount = 20) => gate.refund({ orderId: '1', amount }, requester),
+        });
+        await stop?.();
+      },
+    );
   } finally {
     await drop();
   }
@@ -144,6 +157,12 @@ function doorsOf(svc: Svc, shop: Project, consume: (body: Uint8Array) => Promise
       const [, view = ''] = /name="view" value="([^"]+)"/.exec(shown) ?? [];
       const response = await send({ action: approved ? 'approve' : 'reject', view, reason });
       return { result: response.status === 403 ? 'decision_refused' : String(response.status) };
+    },
+    async 'a button'({ requestId }, { approved }) {
+      const body = JSON.stringify({ button: approved ? 'approve' : 'reject', requestId, actor: 'pager:ann' });
+      const response = await handler(new Request('https://shop.example/svc/channels/pager', { method: 'POST', body }));
+      const { decided, text } = (await response.json()) as PressResult;
+      return { result: !decided && /counts only people who were verified/.test(text) ? 'decision_refused' : text };
     },
     async broker(request, { approved, reason }) {
       const { requestId } = request;

@@ -123,6 +123,21 @@ on(
   },
 );
 
+on('fifty people approve at once, and all are needed: no vote is lost', 50, async ({ url, app, gate, ran }) => {
+  const people = Array.from({ length: 50 }, (_, index) => `person-${String(index).padStart(2, '0')}`);
+  await withVoters(url, async (voters) => {
+    const { request, outcome } = await startCall(gate, refund());
+    const replies = await Promise.all(
+      people.map((id, index) => voters[index % voters.length]!.send({ do: 'approve', request, options: as(id) })),
+    );
+    const results = replies.map(({ value, error }) => error ?? (value as { status: string }).status);
+    assert.deepEqual(results.sort(), ['approved', ...people.slice(1).map(() => 'waiting')]);
+    assert.equal((await outcome).status, 'completed');
+    assert.deepEqual(await votersOf(app, request), people);
+    assert.equal(ran.length, 1);
+  });
+});
+
 on('one person votes in five processes at once: that is one vote', 2, async ({ url, app, gate, ran }) => {
   await withVoters(url, async (voters) => {
     for (let round = 0; round < ROUNDS / 10; round++) {

@@ -76,6 +76,47 @@ test('a press at the URL of a channel decides; its event has the channel and the
     }
   }));
 
+const finance = { role: 'finance', count: 2 };
+
+test('by a rule, the answer to a press says that it is a vote, or why it was refused', () =>
+  withPresses(
+    trusting,
+    async ({ refund, svc }, press) => {
+      const { request, outcome } = await refund();
+      const { requestId } = request;
+      const answer = async (button: string) =>
+        (await press('/channels/ops', { button, requestId, actor: 'pager:ada' })).text();
+      const noReason = 'The decision was not accepted. The rule of the request requires a reason.';
+      assert.equal(await answer('reject'), noReason);
+      const stored = `The vote of pager:ada on ${requestId} was stored. Missing: 1 of finance.`;
+      assert.equal(await answer('approve'), stored);
+      assert.equal(await answer('approve'), stored, 'all whom nobody verified are one person');
+      const signal = { signal: 'approve', payload: { requestId } } as const;
+      await svc.approvals.signal(signal, { principal: { id: 'bo', groups: ['finance'] } });
+      await outcome;
+      assert.equal(await answer('approve'), `${requestId} is approved by pager:ada, bo.`);
+    },
+    {
+      roles: { finance: ['group:finance'] },
+      rules: [{ approve: [finance], unverified: true, reason: 'reject' }],
+    },
+  ));
+
+test('by a rule that counts only people who were verified, a press is refused, and its answer says why', () =>
+  withPresses(
+    trusting,
+    async ({ refund }, press) => {
+      const { request } = await refund();
+      const { requestId } = request;
+      const response = await press('/channels/ops', { button: 'approve', requestId, actor: 'pager:ada' });
+      assert.equal(
+        await response.text(),
+        'The decision was not accepted. Its rule counts only people who were verified, and nobody verified who decides.',
+      );
+    },
+    { roles: { finance: ['group:finance'] }, rules: [{ approve: [finance] }] },
+  ));
+
 test('a channel without presses has no press URL; its route, an unknown one and other methods are rejected', async () => {
   const found = { error: 'name_unknown', message: 'No channel with this name receives pressed buttons.' };
   await withPresses(undefined, async ({ refund }, press, delivered) => {

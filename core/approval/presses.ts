@@ -1,3 +1,4 @@
+import { roleText } from '../display/role-text.ts';
 import { displayText } from '../display/text.ts';
 import { errorMessage, isSvcError } from '../errors.ts';
 import { readBody } from '../read-body.ts';
@@ -18,7 +19,7 @@ export interface Press {
 
 /** The effect of a press, to show to the person. @experimental */
 export interface PressResult {
-  /** Whether the request now has this person's decision. False: nothing changed. */
+  /** Whether the request is decided, and so by this person. False with a vote: the request still waits. */
   readonly decided: boolean;
   /** A sentence: the decision, or why nothing was decided. Escape the markup of the medium. */
   readonly text: string;
@@ -93,14 +94,22 @@ async function resultOf({ chats }: Presses, decider: PressDecider, press: Press)
     const { status } = await decider.decide(press);
     // Repeating a decision is not an error: somebody else may have made it before.
     const record = await decider.get(requestId);
-    const decided = record.decidedBy === actor;
-    const text = decided ? `${requestId} is ${status} by ${actor}.` : `${requestId} is already ${status}.`;
+    if (status === 'waiting') {
+      const text = `The vote of ${actor} on ${requestId} was stored. Missing: ${roleText(record.missing ?? [])}.`;
+      return { decided: false, text: displayText(text), record };
+    }
+    const isPart = record.votes?.some(
+      (vote) => vote.by === actor && !vote.void && vote.approved === (status === 'approved'),
+    );
+    const decided = isPart ?? record.decidedBy === actor;
+    const text = decided ? `${requestId} is ${status} by ${record.decidedBy}.` : `${requestId} is already ${status}.`;
     return { decided, text: displayText(text), record };
   } catch (error) {
     if (!isSvcError(error)) throw error;
     // Already decided, expired, or with sensitive parameters.
     const page = error.code === 'approval_unseen' ? ' Open its page, or use svc approvals show --reveal.' : '';
     const record = await decider.get(requestId).catch(() => undefined);
-    return { decided: false, text: displayText(`${error.message}${page}`), ...(record && { record }) };
+    const why = error.code === 'decision_refused' || error.code === 'decision_invalid' ? ` ${error.why}` : '';
+    return { decided: false, text: displayText(`${error.message}${why}${page}`), ...(record && { record }) };
   }
 }
