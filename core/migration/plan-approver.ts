@@ -22,9 +22,9 @@ export function commandOfPlan({
 }: Readonly<Record<string, unknown>>): string | undefined {
   if (action === 'purge' || action === 'rollback') return `svc db migrate ${action}`;
   // Another time to keep makes another plan.
-  const keep = Number.isInteger(keepHours) ? ` --keep ${keepHours}h` : '';
-  if (action === 'migrate') return `svc db migrate${keep}`;
-  if (action === 'contract') return `svc db migrate contract${keep}`;
+  const kept = (command: string) => (Number.isInteger(keepHours) ? `${command} --keep ${keepHours}h` : command);
+  if (action === 'migrate') return kept('svc db migrate');
+  if (action === 'contract') return kept('svc db migrate contract');
   const [, decision] = /^resolve (--\S+)$/.exec(String(action)) ?? [];
   if (decision === undefined) return undefined;
   const [one]: readonly unknown[] = Array.isArray(migrations) ? migrations : [];
