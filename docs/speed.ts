@@ -30,12 +30,13 @@ export function speedPage(): string {
   return `${[INTRODUCTION.trimEnd(), ...sections].join('\n\n')}\n`;
 }
 
-/** A result as a part of the page: without its chart and what it aims at, headings one level down. */
+/** A result as a part of the page: without its chart, what it aims at and the padding of its tables, headings one level down. */
 function section(title: string, text: string): string {
   return text
     .replace(/^# .*$/m, `# ${title}`)
     .replace(/^!\[.*\n+/m, '')
     .replace(/^## Aims\n(?:(?!##).*\n)*/m, '')
     .replace(/^#/gm, '##')
+    .replace(/^\|.*$/gm, (row) => row.replace(/ {2,}/g, ' ').replace(/-{4,}/g, '---'))
     .trim();
 }

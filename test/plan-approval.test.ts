@@ -3,7 +3,7 @@ import type { Config } from '../config/define.ts';
 import { Svc } from '../config/sdk/index.ts';
 import { migration } from '../core/migration/builder.ts';
 import { withLockedHistory } from '../core/migration/lock-session.ts';
-import { migrate, rollback } from '../core/migration/migrate.ts';
+import { migrate, type RunReport, rollback } from '../core/migration/migrate.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import { planMigration } from '../core/migration/plan.ts';
 import type { PlanReview } from '../core/migration/plan-approver.ts';
@@ -206,6 +206,31 @@ onPostgresql('two runs at once use an approval once', async (svc, target, url) =
     for (const one of ran) if (one.status === 'rejected') throw one.reason;
   } finally {
     for (const one of others) await one.close();
+  }
+});
+
+onPostgresql('a run whose plan another one has applied by then has nothing left to do', async (svc, target, url) => {
+  await approvedPlan(svc, target);
+  const other = new Svc({ config: approvalConfig('postgresql', url) });
+  let ran: RunReport | undefined;
+  const meanwhile = async () => {
+    const connection = await other.database.connect({ database: 'main' });
+    ran ??= await migrate(connection.getAdapter(), all);
+  };
+  const tap = definePlugin({
+    name: 'meanwhile',
+    apply: (kernel) => kernel.hooks['migration:plan'].tapPromise('meanwhile', meanwhile),
+  });
+  try {
+    await withClient(approvalConfig('postgresql', url, { plugins: [tap] }), async (_svc, late) => {
+      assert.deepEqual((await migrate(late, all)).migrations, []);
+    });
+    assert.deepEqual(
+      ran?.migrations.map(({ tag }) => tag),
+      drops.map(({ tag }) => tag),
+    );
+  } finally {
+    await other.close();
   }
 });
 

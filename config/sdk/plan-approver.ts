@@ -30,7 +30,7 @@ import { closeApprovals, openApprovals } from './approval-runtime.ts';
 import { inboxUrl } from './callback/inbox/inbox-url.ts';
 import { routesFor } from './delivery-routes.ts';
 import { notApproved, pending, rejected, replacedBy, tooLarge, withdrawn } from './plan-errors.ts';
-import { isApproved, PlanRequests, planOf } from './plan-requests.ts';
+import { hasRun, isApproved, PlanRequests, planOf } from './plan-requests.ts';
 
 const text = { type: 'string' };
 const TOOL = {
@@ -122,6 +122,8 @@ export class CallPlanApprover implements PlanApprover {
         assertSamePlan(row, plan);
         return row.record.requestId;
       }
+      // Another run has used it since this plan was made. Under the lock, it is made again, and nothing of it is left.
+      if (row && hasRun(row) && (await readHistory()) !== plan.history) return row.record.requestId;
       if (row && row.record.status !== 'waiting') {
         const next = await this.#find(`${plan.plan}.${attempt + 1}`);
         if (isRejectedByPeople(row) && !next && !askAgain) throw rejected(row);

@@ -20,6 +20,10 @@ export function isApproved({ record }: RequestRow, now: number): boolean {
   return status === 'approved' && body.decision?.modifiedParams === undefined && !isUsed;
 }
 
+/** Approved, and what was approved has run. */
+export const hasRun = ({ record: { status, body } }: RequestRow): boolean =>
+  status === 'approved' && body.run === 'done';
+
 /** Reports to the channels that a plan was rejected: the run of an approved plan reports that, and a rejected one never runs. */
 export async function reportRejection(
   runtime: Runtime,
