@@ -213,13 +213,13 @@ onPostgresql('a run whose plan another one has applied by then has nothing left 
   await approvedPlan(svc, target);
   const other = new Svc({ config: approvalConfig('postgresql', url) });
   let ran: RunReport | undefined;
-  const meanwhile = async () => {
+  const runOther = async () => {
     const connection = await other.database.connect({ database: 'main' });
     ran ??= await migrate(connection.getAdapter(), all);
   };
   const tap = definePlugin({
-    name: 'meanwhile',
-    apply: (kernel) => kernel.hooks['migration:plan'].tapPromise('meanwhile', meanwhile),
+    name: 'other-run',
+    apply: (kernel) => kernel.hooks['migration:plan'].tapPromise('other-run', runOther),
   });
   try {
     await withClient(approvalConfig('postgresql', url, { plugins: [tap] }), async (_svc, late) => {
