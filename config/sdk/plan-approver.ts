@@ -302,8 +302,10 @@ async function currentCommit(cwd: string): Promise<string | undefined> {
   const git = async (...args: readonly string[]): Promise<string> =>
     (await promisify(execFile)('git', ['--no-optional-locks', ...args], { cwd })).stdout.trim();
   try {
-    const commit = await git('rev-parse', '--short=12', 'HEAD');
-    const changes = await git('status', '--porcelain', '--', 'svc/database');
+    const [commit, changes] = await Promise.all([
+      git('rev-parse', '--short=12', 'HEAD'),
+      git('status', '--porcelain', '--', 'svc/database'),
+    ]);
     return changes === '' ? commit : `${commit}, with changes that are not committed`;
   } catch {
     // No repository, no commit, or no git.

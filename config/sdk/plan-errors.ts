@@ -12,7 +12,7 @@ export function pending(plan: PlanDescription, { requestId, expiresAt, url }: Wa
       state: `Nothing was changed. The request is open until ${expiresAt}.`,
       next: [
         `${url ?? `svc approvals show ${requestId}`}    for those who decide`,
-        commandOfPlan({ ...plan }) === undefined
+        commandOfPlan(plan) === undefined
           ? 'Make the same change again once it is approved.'
           : 'Run the command again once it is approved, or wait for the decision: --wait 30m',
       ],

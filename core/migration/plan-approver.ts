@@ -19,7 +19,7 @@ export function commandOfPlan({
   action,
   migrations,
   keepHours,
-}: Readonly<Record<string, unknown>>): string | undefined {
+}: Readonly<Partial<Record<'action' | 'migrations' | 'keepHours', unknown>>>): string | undefined {
   if (action === 'purge' || action === 'rollback') return `svc db migrate ${action}`;
   // Another time to keep makes another plan.
   const kept = (command: string) => (Number.isInteger(keepHours) ? `${command} --keep ${keepHours}h` : command);

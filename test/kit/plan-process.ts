@@ -1,5 +1,5 @@
-// Applies migrations in an environment with approval, or requests it, and kills itself before the n-th call to a database, the store of the
-// approvals included: `node plan-process.ts <dialect> <url> <n>`.
+// Applies migrations in an environment with approval, or requests it, and kills itself before the n-th call to a database, the
+// store of the approvals included: `node plan-process.ts <dialect> <url> <n>`.
 import { writeSync } from 'node:fs';
 import { Svc } from '../../config/sdk/index.ts';
 import type { Connection, Dialect } from '../../core/dialect.ts';

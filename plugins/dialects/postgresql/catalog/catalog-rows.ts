@@ -6,3 +6,7 @@ import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
  */
 export const catalogRows = (exec: ExecSql, text: string): Promise<Result['rows']> =>
   rowsOf(exec, `SET LOCAL jit = off; ${text}`);
+
+/** SQL for whether something belongs to an extension. `oid` is an expression. */
+export const ofExtension = (catalog: string, oid: string): string =>
+  `EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '${catalog}'::regclass AND e.objid = ${oid} AND e.deptype = 'e')`;

@@ -5,7 +5,7 @@ import { quoteLiteral } from '../compile/literal.ts';
 import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
-import { catalogRows } from './catalog-rows.ts';
+import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { IS_IDENTITY, TABLE_OBJECTS, TABLE_STATEMENTS, TAKES_FROM } from './table-statements.ts';
 
 /** Names of the schema are not qualified in the texts, so that they can be created in any. */
@@ -124,9 +124,6 @@ async function objectsIn(exec: ExecSql, schema: string): Promise<DatabaseObject[
     definition: String(definition).trim(),
   }));
 }
-
-const ofExtension = (catalog: string, oid: string): string =>
-  `EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '${catalog}'::regclass AND e.objid = ${oid} AND e.deptype = 'e')`;
 
 /** The name of an object of a table is `table.name`. */
 const IS_NAMEABLE = "position('.' in c.relname) = 0";

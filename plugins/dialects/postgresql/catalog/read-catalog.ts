@@ -1,7 +1,7 @@
 import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
-import { catalogRows } from './catalog-rows.ts';
+import { catalogRows, ofExtension } from './catalog-rows.ts';
 
 export interface CatalogTable {
   readonly name: string;
@@ -141,7 +141,7 @@ const query = (schema: string, home: string, named: string) => `
 WITH home AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(home)}), rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_' ${named}
-    AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'))
+    AND NOT ${ofExtension('pg_class', 'c.oid')})
 SELECT r.relname AS name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
     'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR t.typnamespace IN (SELECT oid FROM home)

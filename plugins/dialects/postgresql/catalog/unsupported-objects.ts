@@ -2,7 +2,7 @@ import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
-import { catalogRows } from './catalog-rows.ts';
+import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { IS_INHERITED } from './read-catalog.ts';
 import { IS_IDENTITY } from './table-statements.ts';
 import { OTHER_OBJECTS } from './unsupported-others.ts';
@@ -22,7 +22,7 @@ const query = (schema: string) => `
 WITH own AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relnamespace FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_'
-    AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')),
+    AND NOT ${ofExtension('pg_class', 'c.oid')}),
 rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
 sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FROM (
   SELECT ad.adrelid AS rel, ad.adnum AS num, d.refobjid AS seq FROM pg_depend d JOIN pg_attrdef ad ON ad.oid = d.objid
@@ -74,6 +74,6 @@ SELECT collection, field, what FROM (
   WHERE made.ns = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')
   UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t
-  WHERE NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_event_trigger'::regclass AND e.objid = t.oid AND e.deptype = 'e')
+  WHERE NOT ${ofExtension('pg_event_trigger', 't.oid')}
   UNION ALL ${OTHER_OBJECTS(quoteLiteral(schema))}
 ) found ORDER BY collection NULLS LAST, field NULLS FIRST, what`;

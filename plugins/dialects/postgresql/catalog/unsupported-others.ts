@@ -1,3 +1,5 @@
+import { ofExtension } from './catalog-rows.ts';
+
 /** Whether something is neither of an extension nor part of the server or of another object. */
 const isMade = (catalog: string, oid: string): string =>
   `${oid} >= 16384 AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '${catalog}'::regclass AND e.objid = ${oid} AND e.deptype IN ('e', 'i'))`;
@@ -37,7 +39,7 @@ export const OTHER_OBJECTS = (schema: string): string => {
   UNION ALL SELECT NULL, NULL, 'has privileges of other users on ' || string_agg(name, ', ' ORDER BY name) FILTER (WHERE number <= 5) || CASE WHEN count(*) > 5
     THEN ' and ' || count(*) - 5 || ' others' ELSE '' END || ', which svc does not create' FROM (
     SELECT name, row_number() OVER (ORDER BY name) AS number FROM (
-      SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relnamespace = ${ns} AND c.relname !~ '^_svc_' AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e')
+      SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relnamespace = ${ns} AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}
         AND (${isGranted('c.relacl', 'c.relowner')} OR EXISTS (SELECT 1 FROM pg_attribute f WHERE f.attrelid = c.oid AND NOT f.attisdropped AND ${isGranted('f.attacl', 'c.relowner')}))
       UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = ${ns} AND ${isMade('pg_proc', 'p.oid')} AND ${isGrantedOrRevoked('p.proacl', 'p.proowner')}
       UNION ALL SELECT format_type(t.oid, NULL) FROM pg_type t WHERE t.typnamespace = ${ns} AND ${isMade('pg_type', 't.oid')} AND ${isGrantedOrRevoked('t.typacl', 't.typowner')}

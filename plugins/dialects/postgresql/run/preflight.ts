@@ -6,6 +6,7 @@ import { isKeptName } from '../../../../core/schema/names.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import { ofExtension } from '../catalog/catalog-rows.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 
 /** A table or a column that a statement drops or renames, under its name before the run. */
@@ -152,7 +153,7 @@ async function readRoutines(exec: ExecSql, schema: string): Promise<readonly Rou
   ARRAY(SELECT DISTINCT c.relname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgfoid = p.oid AND NOT t.tgisinternal AND c.relnamespace = p.pronamespace) AS tables
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
   AND l.lanname NOT IN ('c', 'internal') AND p.prosrc <> '' AND p.prokind IN ('f', 'p') AND p.proname !~ '^_svc_'
-  AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
+  AND NOT ${ofExtension('pg_proc', 'p.oid')}
 ORDER BY p.proname, p.oid`,
   );
   return rows.map(({ kind, name, text, signature, tables }) => ({
