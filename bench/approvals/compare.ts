@@ -6,6 +6,7 @@ import { postgresql } from '../engine.ts';
 import { installPeers } from '../install.ts';
 import { machineFacts, peerFacts } from '../machine.ts';
 import { saveResult } from '../report.ts';
+import { Bare } from './bare.ts';
 import { type Fault, type Figures, runHost, runVictim } from './peer.ts';
 import { adapterTable, faultTables, figuresTable } from './tables.ts';
 
@@ -56,6 +57,7 @@ export async function compare(args: readonly string[]): Promise<void> {
   const names = PEERS.filter((name) => !selected || selected.includes(name));
   const temporal = names.some(isOfTemporal) ? await temporalOrReason() : undefined;
   const results: Contender[] = [];
+  const floorMs = await medianOfThreeWrites(rounds);
   try {
     for (const name of names) {
       if (isOfTemporal(name) && typeof temporal === 'string') continue;
@@ -85,12 +87,29 @@ export async function compare(args: readonly string[]): Promise<void> {
     '## What an adapter adds',
     'A gated call of the framework, and the same with the adapter of svc in place of its own approval: the medians of start and wake together.',
     adapterTable(results),
+    `What is added keeps the decision and runs the call at most once, which takes at least three durable writes before the tool runs: the request, the decision and the claim of the call. With bare \`pg\` and nothing else they took ${floorMs.toFixed(1)} ms here.`,
     '## Faults',
     'A process is killed in its handler; the response of a new process comes first, and if the run only waits again, it is approved once more. `ran` counts the rows that the tool wrote. The tool of svc is not declared idempotent: an idempotent one would run again, with the same key.',
     ...faultTables(results),
   ].join('\n\n');
   console.log(`${text}\n`);
   if (!selected && !flags.quick) await saveResult('approvals.md', text);
+}
+
+/** Milliseconds of the writes that a decided call cannot do without, with `pg` alone. */
+async function medianOfThreeWrites(rounds: number): Promise<number> {
+  const bare = await Bare.open(await freshDatabase(postgresql, `svc_bench_floor_${process.pid}`), 1);
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const startedAt = performance.now();
+    const id = await bare.create();
+    await bare.decide(id);
+    await bare.finish(id);
+    times.push(performance.now() - startedAt);
+  }
+  await bare.close();
+  await dropDatabases();
+  return times.sort((one, other) => one - other)[Math.floor(rounds / 2)] ?? Number.NaN;
 }
 
 const isOfTemporal = (name: string) => name.startsWith('temporal');

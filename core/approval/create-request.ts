@@ -66,6 +66,8 @@ export interface CreatedRequest {
  * `approvers_missing` if no request can be stored that anybody may decide.
  */
 export async function createRequest(service: ApprovalService, input: RequestInput): Promise<CreatedRequest> {
+  const seen = await findSeenRequest(service, input);
+  if (seen) return seen;
   const { requestId, isReserved } = await reserveRequestId(service, input);
   await Promise.all([service.storeTool(input.tool, requestId), service.presence.ensure()]);
   const subscription = service.watcher.subscribe(requestId);
@@ -91,12 +93,36 @@ export async function createRequest(service: ApprovalService, input: RequestInpu
 
 /** The request that a call already has. Throws `call_conflict` as `createRequest` does. */
 export async function findRequest(service: ApprovalService, call: ValidatedCall): Promise<CreatedRequest | undefined> {
-  const { executionId, toolCallId } = call;
-  let { requestId } = call;
-  if (requestId === undefined && toolCallId !== undefined) {
-    requestId = (await service.calls.get(callKey(executionId, toolCallId)))?.record.requestId;
-  }
+  const { executionId, toolCallId, requestId } = call;
+  if (requestId !== undefined) return findById(service, call, requestId);
+  if (toolCallId === undefined) return undefined;
+  const seen = await findSeenRequest(service, call);
+  if (seen) return seen;
+  const key = callKey(executionId, toolCallId);
+  const stored = (await service.calls.get(key))?.record.requestId;
+  if (stored === undefined) return undefined;
+  service.seenCalls.set(key, stored);
+  return findById(service, call, stored);
+}
+
+/** As `findRequest`, in one read, for a call that this process has made or looked up before. */
+async function findSeenRequest(service: ApprovalService, call: ValidatedCall): Promise<CreatedRequest | undefined> {
+  const { executionId, toolCallId, requestId: chosen } = call;
+  if (chosen !== undefined || toolCallId === undefined) return undefined;
+  const key = callKey(executionId, toolCallId);
+  const requestId = service.seenCalls.get(key);
   if (requestId === undefined) return undefined;
+  const found = await findById(service, call, requestId);
+  // Its request was never stored, or is pruned.
+  if (!found) service.seenCalls.delete(key);
+  return found;
+}
+
+async function findById(
+  service: ApprovalService,
+  call: ValidatedCall,
+  requestId: string,
+): Promise<CreatedRequest | undefined> {
   const found = await service.readAndSubscribe(requestId);
   if (!found) return undefined;
   try {
@@ -149,9 +175,11 @@ async function reserveRequestId(
   if (chosen !== undefined || toolCallId === undefined) return { requestId, isReserved: false };
   const call = callKey(executionId, toolCallId);
   for (;;) {
-    if ((await service.calls.insert({ call, requestId })) === 'inserted') return { requestId, isReserved: false };
-    const found = await service.calls.get(call);
-    if (found) return { requestId: found.record.requestId, isReserved: true };
+    const isInserted = (await service.calls.insert({ call, requestId })) === 'inserted';
+    const reserved = isInserted ? requestId : (await service.calls.get(call))?.record.requestId;
+    if (reserved === undefined) continue;
+    service.seenCalls.set(call, reserved);
+    return { requestId: reserved, isReserved: !isInserted };
   }
 }
 

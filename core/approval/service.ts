@@ -1,5 +1,6 @@
 import type { AsyncSeriesHook } from 'tapable';
 import { errorMessage, SvcError } from '../errors.ts';
+import { Recent } from '../recent.ts';
 import { allRows, anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { gatedToolKey, isCurrentDigest, toolDigest } from '../tool/call-digest.ts';
 import { storedValidator } from '../tool/input-schema.ts';
@@ -46,6 +47,8 @@ import { RequestWatcher, type Subscription } from './watcher.ts';
 /** How long `close` waits for reports of decisions. */
 const REPORTS_TIMEOUT_MS = 5_000;
 const TAPS_TIMEOUT_MS = 15_000;
+
+const MAX_SEEN_CALLS = 10_000;
 
 /** Interval of the search for overdue requests of processes that have stopped. The second search follows sooner. */
 const SWEEP_INTERVAL_MS = 60_000;
@@ -108,6 +111,8 @@ export class ApprovalService {
   readonly admission = new Admission();
   readonly warn: (message: string) => void;
   readonly log: (line: string) => void;
+  /** Ids of the requests of calls that this process has made or looked up, by the key of the call. */
+  readonly seenCalls = new Recent<string>(MAX_SEEN_CALLS);
   /** Requests that this process has announced. */
   readonly announcements = new Map<string, ActiveAnnouncement>();
   /** Tokens of the claims of this process, each with a promise that resolves when the call has ended. */

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { nearest } from '../nearest.ts';
+import { Recent } from '../recent.ts';
 import { type Path, type Problem, pathText } from '../validate-shape.ts';
 
 /** A JSON Schema object. @experimental */
@@ -122,12 +123,18 @@ export function compileJsonSchema(
 }
 
 function validatorOf(schema: StoredSchema, isDraft7: boolean, addsDefaults: boolean): JsonSchemaCompilation['errors'] {
-  const known = mapSchema(schema, (one) => withoutOthersKeywords(one, isDraft7)) as StoredSchema;
-  const compile = COMPILERS[isDraft7 ? 'draft7' : 'draft2020'][addsDefaults ? 'adding' : 'plain'];
-  // Ajv keeps what an `$id` inside a schema names, which would collide with that of the next schema.
-  const ajv = JSON.stringify(schema).includes('"$id":') ? compile.make() : compile.shared();
-  const validate = compileSchema(ajv, known);
+  const compiler = COMPILERS[isDraft7 ? 'draft7' : 'draft2020'][addsDefaults ? 'adding' : 'plain'];
+  const text = JSON.stringify(schema);
+  const validate = compiler.compiled.get(text) ?? compile();
   return (value) => (validate(value) ? undefined : (validate.errors ?? []));
+
+  function compile(): ValidateFunction {
+    const known = mapSchema(schema, (one) => withoutOthersKeywords(one, isDraft7)) as StoredSchema;
+    // Ajv keeps what an `$id` inside a schema names, which would collide with that of the next schema.
+    const compiled = compileSchema(text.includes('"$id":') ? compiler.make() : compiler.shared(), known);
+    compiler.compiled.set(text, compiled);
+    return compiled;
+  }
 }
 
 /** Ajv gives these a meaning that the standard does not. In draft 7, the keywords next to a `$ref` are ignored. */
@@ -170,6 +177,9 @@ function pointerPath(pointer: string): (string | number)[] {
   return parts.map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')));
 }
 
+/** The most schemas of one draft whose validators are kept. */
+const MAX_COMPILED = 500;
+
 const load = createRequire(import.meta.filename);
 
 type CompilerOptions = { readonly draft: 7 | 2020; readonly isStrict: boolean; readonly addsDefaults: boolean };
@@ -200,6 +210,8 @@ function compilerOf({ draft, isStrict, addsDefaults }: CompilerOptions): Ajv {
 function lazyCompiler(options: CompilerOptions) {
   let compiler: Ajv | undefined;
   return {
+    /** By the text of a schema: the tools of a framework are often wrapped again for each run. */
+    compiled: new Recent<ValidateFunction>(MAX_COMPILED),
     make: () => compilerOf(options),
     shared: () => {
       compiler ??= compilerOf(options);
@@ -215,7 +227,7 @@ function lazyCompilers(draft: 7 | 2020) {
   };
 }
 
-// per copy: compiled schemas are not shared.
+// per copy: each has compiled schemas of its own.
 const COMPILERS = { draft7: lazyCompilers(7), draft2020: lazyCompilers(2020) };
 
 /** For the definitions in `parameters`. */

@@ -1,3 +1,4 @@
+import { Recent } from '../../core/recent.ts';
 import { isStandardSchema } from '../../core/tool/standard-schema.ts';
 import { notCompleted, noteOf, runGuarded } from './call-end.ts';
 import { guardTool, unusable } from './guard-tool.ts';
@@ -62,7 +63,7 @@ function withGate(gate: FrameworkGate, name: string, tool: AiTool, options: AiSd
   if (execute === undefined) throw unusable(name, 'it has no execute function: its provider or the client runs it');
   const schema = typeof inputSchema === 'function' && !isStandardSchema(inputSchema) ? inputSchema() : inputSchema;
   const guarded = guardTool(gate, { name, description, schema }, options, 'output');
-  const notes = new Map<string, string>();
+  const notes = new Recent<string>(MAX_NOTES);
   const { onRequested } = options;
   const call = (input: unknown, source: AiSdkCall) => ({
     parameters: input,
@@ -84,11 +85,7 @@ function withGate(gate: FrameworkGate, name: string, tool: AiTool, options: AiSd
       );
       if (outcome.status !== 'completed') throw notCompleted(outcome, error);
       const note = noteOf(outcome);
-      if (note !== undefined) {
-        const [oldest] = notes.size < MAX_NOTES ? [] : notes.keys();
-        if (oldest !== undefined) notes.delete(oldest);
-        notes.set(source.toolCallId, note);
-      }
+      if (note !== undefined) notes.set(source.toolCallId, note);
       return value;
     },
     toModelOutput: async (result) => {

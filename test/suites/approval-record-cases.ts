@@ -2,6 +2,7 @@ import * as assert from 'node:assert/strict';
 import { isRunningIn } from '../../core/agent/execution-record.ts';
 import { auditTrail, pruneApprovals } from '../../core/approval/audit.ts';
 import { DETACH } from '../../core/approval/call.ts';
+import type { ApprovalGate } from '../../core/approval/gate.ts';
 import { listApprovals } from '../../core/approval/list-approvals.ts';
 import { newRequestId } from '../../core/approval/request.ts';
 import { type ApprovalRow, approvals, tools } from '../../core/approval/schema.ts';
@@ -278,6 +279,31 @@ export function declareRecordCases(on: DeclareApprovalCase): void {
     assert.equal((await readRow(app, openCall.request)).record.status, 'waiting');
     await reject(app, openCall.request);
     await openCall.outcome;
+  });
+
+  on('a call that is repeated after its request was pruned has one new request, in every process', async (open) => {
+    const [app, other, bank] = [await open(), await open(), new Bank()];
+    const [gate, otherGate] = [app, other].map((one) => createGate(one, compileTestTools(bank.tool()))) as [
+      ApprovalGate,
+      ApprovalGate,
+    ];
+    const call = refund();
+    const first = await startCall(gate, call);
+    await approve(app, first.request);
+    await first.outcome;
+    assert.equal((await gate.call(call)).requestId, first.request.requestId);
+    const isRunning = isRunningIn(app.service.backend);
+    await waitUntil(
+      async () => (await pruneApprovals(app.service, { olderThanMs: 0 }, isRunning)) === 1,
+      'Nothing was pruned.',
+    );
+    const again = await startCall(gate, call);
+    assert.notEqual(again.request.requestId, first.request.requestId);
+    const elsewhere = await startCall(otherGate, call);
+    assert.equal(elsewhere.request.requestId, again.request.requestId);
+    await approve(other, again.request);
+    await Promise.all([again.outcome, elsewhere.outcome]);
+    assert.equal(bank.paid.length, 2);
   });
 
   on('a decision made while the audit is read is not reported twice', async (open) => {
