@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { callbackHandler } from '../config/sdk/callback/handler.ts';
 import type { Channel, Delivery } from '../core/approval/channel.ts';
-import type { Presses } from '../core/approval/presses.ts';
+import { type Presses, pressHandler } from '../core/approval/presses.ts';
 import type { ApprovalService } from '../core/approval/service.ts';
 import { SvcError } from '../core/errors.ts';
 import type { Plugin } from '../core/kernel.ts';
@@ -312,3 +312,18 @@ else
     },
     LONG,
   );
+
+test('a press while the store cannot be reached is answered with 503, and the person is asked to press again', async () => {
+  const shown: string[] = [];
+  const presses: Presses = { ...trusting, show: async ({ text }) => void shown.push(text) };
+  const down = new SvcError('connection_lost', 'The connection was lost.');
+  const decider = {
+    name: 'pager',
+    decide: () => Promise.reject(down),
+    get: () => assert.fail('the store was read once more, which takes as long again'),
+  };
+  const body = JSON.stringify({ button: 'approve', requestId: 'apr_1', actor: 'ada' });
+  const response = await pressHandler(presses, decider)(new Request(BASE, { method: 'POST', body }));
+  assert.equal(response.status, 503);
+  assert.deepEqual(shown, ['The connection was lost. Whether apr_1 is decided is not known: press again.']);
+});

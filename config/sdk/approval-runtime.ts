@@ -12,8 +12,8 @@ import type { Runtime } from '../load/runtime.ts';
 import { ApprovalWatcher } from './approval-watcher.ts';
 import { type OidcPeople, oidcPeople } from './oidc-people.ts';
 import { firstOf, type PeopleSource } from './people-source.ts';
-import { reportRejection } from './plan-requests.ts';
 import { proxyPeople } from './proxy-people.ts';
+import { reportDecision } from './report-decision.ts';
 
 /** The storage and the approval service that the gates and agents of one configuration share. */
 export interface ApprovalRuntime {
@@ -74,7 +74,7 @@ async function open(runtime: Runtime): Promise<ApprovalRuntime> {
       owner,
       rules,
       verifyToken: people?.verify,
-      ...(planApproval && { onDecided: (...args) => reportRejection(runtime, ...args) }),
+      onDecided: (...args) => reportDecision(runtime, ...args),
       warn,
       log,
     });

@@ -1,14 +1,11 @@
 import { announceDecision, type DeliveryRoute } from '../../core/approval/announce.ts';
 import { PROCESS_NAME } from '../../core/approval/call.ts';
 import { type ApprovalRequest, idRange } from '../../core/approval/request.ts';
-import type { ApprovalRow } from '../../core/approval/schema.ts';
 import type { ApprovalService, RequestRow } from '../../core/approval/service.ts';
 import { hasLapsed, isUndone } from '../../core/approval/state.ts';
-import { isPlanRequest, type PlanDescription, type PlanRequest } from '../../core/migration/plan-approver.ts';
+import type { PlanDescription, PlanRequest } from '../../core/migration/plan-approver.ts';
 import { isOfSameKind, isPartOf, requestedPlan } from '../../core/migration/requested-plan.ts';
 import { allRows } from '../../core/records.ts';
-import type { Runtime } from '../load/runtime.ts';
-import { channelRoutes } from './delivery-routes.ts';
 
 /** What is stored of a request for a plan. */
 export const planOf = ({ record }: RequestRow): PlanDescription => record.body.parameters as unknown as PlanDescription;
@@ -23,18 +20,6 @@ export function isApproved({ record }: RequestRow, now: number): boolean {
 /** Approved, and what was approved has run. */
 export const hasRun = ({ record: { status, body } }: RequestRow): boolean =>
   status === 'approved' && body.run === 'done';
-
-/** Reports to the channels that a plan was rejected: the run of an approved plan reports that, and a rejected one never runs. */
-export async function reportRejection(
-  runtime: Runtime,
-  service: ApprovalService,
-  row: ApprovalRow,
-  signal: AbortSignal,
-): Promise<void> {
-  const { agentTag, status, body } = row;
-  if (status !== 'rejected' || !isPlanRequest({ agentTag, tool: body.tool })) return;
-  await announceDecision(service, row, await channelRoutes(runtime), signal);
-}
 
 const CHANGED_HISTORY = 'The plan can no longer run: the history of the database has changed.';
 

@@ -125,7 +125,7 @@ export async function announceDecision(
   ending: AbortSignal,
 ): Promise<void> {
   const { requestId } = row;
-  const record = frozenClone(toApprovalRecord(row));
+  const record = frozenClone(toApprovalRecord(row, false, await service.presence.unattendedSince(row)));
   const active = service.announcements.get(requestId);
   await Promise.all(
     routes.map(async ({ channel, onDecided }) => {

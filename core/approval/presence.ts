@@ -8,7 +8,7 @@ import { isUndone } from './state.ts';
 /** One write per process and interval, however many of its calls wait. */
 const BEAT_MS = 30_000;
 /** After three missed beats a process counts as gone. */
-const LEASE_MS = 3 * BEAT_MS;
+export const LEASE_MS = 3 * BEAT_MS;
 /** Rows of waiters that are read at a time. */
 const READS_AT_ONCE = 32;
 
@@ -65,6 +65,13 @@ export class Presence {
       found.set(requestId, new Date(last).toISOString());
     }
     return found;
+  }
+
+  /** Whether a process waits for the decision on a request. True for a request of an earlier version, which names none. */
+  async isAttended({ body: { waiters: ids } }: ApprovalRow): Promise<boolean> {
+    if (!ids || ids.includes(this.id)) return true;
+    const now = await this.#now();
+    return [...(await this.#read(ids)).values()].some((waiter) => isWaiting(waiter, now));
   }
 
   /** Removes processes that were last seen before that moment, and no longer wait. */

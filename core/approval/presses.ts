@@ -2,6 +2,7 @@ import { roleText } from '../display/role-text.ts';
 import { displayText } from '../display/text.ts';
 import { errorMessage, isSvcError } from '../errors.ts';
 import { readBody } from '../read-body.ts';
+import { isOutage } from './backend.ts';
 import type { ApprovalRecord, ApprovalStatus } from './request.ts';
 
 /** Services send the whole message with a press. */
@@ -68,8 +69,9 @@ export function pressHandler(presses: Presses, decider: PressDecider): (request:
       return new Response(null, { status: 500 });
     }
     if (isResponse(press)) return press;
-    const shown = press && (await presses.show(await resultOf(presses, decider, press), press, body));
-    return shown ?? new Response(null, { status: 200 });
+    if (!press) return new Response(null, { status: 200 });
+    const { isDown, ...result } = await resultOf(presses, decider, press);
+    return (await presses.show(result, press, body)) ?? new Response(null, { status: isDown ? 503 : 200 });
   };
 }
 
@@ -85,7 +87,11 @@ function warn(what: string, error: unknown): void {
   process.emitWarning(message, { type: 'SvcWarning', ...(detail !== undefined && { detail }) });
 }
 
-async function resultOf({ chats }: Presses, decider: PressDecider, press: Press): Promise<PressResult> {
+async function resultOf(
+  { chats }: Presses,
+  decider: PressDecider,
+  press: Press,
+): Promise<PressResult & { readonly isDown?: true }> {
   const { requestId, actor, chat } = press;
   if (chats && (chat === undefined || !chats.includes(chat))) {
     return { decided: false, text: 'The request was not delivered to this chat. Nothing was decided.' };
@@ -106,6 +112,10 @@ async function resultOf({ chats }: Presses, decider: PressDecider, press: Press)
     return { decided, text: displayText(text), record };
   } catch (error) {
     if (!isSvcError(error)) throw error;
+    if (isOutage(error)) {
+      const text = `${error.message} Whether ${requestId} is decided is not known: press again.`;
+      return { decided: false, text: displayText(text), isDown: true };
+    }
     // Already decided, expired, or with sensitive parameters.
     const page = error.code === 'approval_unseen' ? ' Open its page, or use svc approvals show --reveal.' : '';
     const record = await decider.get(requestId).catch(() => undefined);

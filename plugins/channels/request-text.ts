@@ -74,19 +74,22 @@ function waitingText({ to, missing }: Notice): string {
 }
 
 /**
- * What a message about a decision says: the decision and who made it, on a line of at most 500 characters before `escape`, the
- * tool and its parameters.
+ * What a message about a decision says: the decision, who made it and why, on a line of at most 500 characters before
+ * `escape`, whose tool it is, and the parameters with which it was approved.
  * @experimental
  */
 export function decisionText(record: ApprovalRecord, options: MessageTextOptions): string {
-  const { requestId, status, cause, decidedBy, tool, parameters, modifiedParams } = record;
+  const { requestId, agentTag, status, cause, decidedBy, decisionReason, tool, parameters, modifiedParams } = record;
   const by = decidedBy ?? cause;
   const escaped = escapeOf(options).text;
-  const decision = shortenText(`${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`, TITLE_LENGTH).text;
-  const call = displayText(modifiedParams === undefined ? tool : `${tool}, with changed parameters`);
-  return [decision, call]
-    .map(escaped)
-    .concat(parametersText(modifiedParams ?? parameters, options).text)
+  const decision = `${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`;
+  const why = decisionReason === undefined ? '' : `: ${decisionReason}`;
+  const changed = modifiedParams === undefined ? '' : `, changed: ${Object.keys(modifiedParams).join(', ')}`;
+  const unattended =
+    record.unattendedSince === undefined || status !== 'approved' ? [] : ['No process waits for it any more.'];
+  return [`${decision}${why}`, `${tool} of ${agentTag}${changed}`, ...unattended]
+    .map((line) => escaped(shortenText(line, TITLE_LENGTH).text))
+    .concat(parametersText({ ...parameters, ...modifiedParams }, options).text)
     .join('\n');
 }
 
