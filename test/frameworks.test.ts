@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { withApproval } from '../plugins/frameworks/ai-sdk.ts';
 import type { Case } from './frameworks/case.ts';
 import { HOST_NAMES, HOSTS, missing, reasonToSkip } from './frameworks/hosts.ts';
 import { killChildren } from './frameworks/killed.ts';
@@ -57,6 +58,33 @@ else
       assert.match(textOf(result, first?.toolCallId ?? ''), /paid 15/);
       assert.match(textOf(result, second?.toolCallId ?? ''), /approval_rejected/);
     }));
+
+test('AI SDK: what is noted of an edit reaches no other run whose call has the same id', () =>
+  withHost('ai-sdk', 60_000, async ({ svc }) => {
+    const gate = svc.gate({ agentTag: 'payouts', humanInLoop: { enabled: true } });
+    const refund = { inputSchema: { type: 'object' }, execute: async ({ amount }: never) => `paid ${amount}` };
+    const { refund: held } = withApproval(
+      gate,
+      { refund },
+      {
+        executionId: ({ context }) => String(context),
+        onRequested: ({ executionId, requestId }) =>
+          approve(svc, requestId, executionId === 'edited' ? { amount: 15 } : undefined),
+      },
+    ) as unknown as { refund: AiSdkTool };
+    const read = async (context: string, amount: number) => {
+      const output = await held.execute({ amount }, { toolCallId: 'call_0', context });
+      return async () => JSON.stringify(await held.toModelOutput({ toolCallId: 'call_0', input: { amount }, output }));
+    };
+    const [edited, other] = [await read('edited', 20), await read('other', 30)];
+    assert.match(await edited(), /paid 15.*A reviewer changed/);
+    assert.equal(await other(), '{"type":"text","value":"paid 30"}');
+  }));
+
+interface AiSdkTool {
+  execute(input: object, options: { readonly toolCallId: string; readonly context: string }): Promise<unknown>;
+  toModelOutput(result: { readonly toolCallId: string; readonly input: object; readonly output: unknown }): unknown;
+}
 
 /** The table of the docs. */
 function table(): string {

@@ -1,8 +1,9 @@
+import { canonicalJson, type Json } from '../../core/json.ts';
 import { Recent } from '../../core/recent.ts';
 import { isStandardSchema } from '../../core/tool/standard-schema.ts';
 import { notCompleted, noteOf, runGuarded } from './call-end.ts';
 import { guardTool, unusable } from './guard-tool.ts';
-import { type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
+import { ANY_TIME_MS, type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
 
 export { ToolCallNotCompleted } from './call-end.ts';
 export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
@@ -64,6 +65,8 @@ function withGate(gate: FrameworkGate, name: string, tool: AiTool, options: AiSd
   const schema = typeof inputSchema === 'function' && !isStandardSchema(inputSchema) ? inputSchema() : inputSchema;
   const guarded = guardTool(gate, { name, description, schema }, options, 'output');
   const notes = new Recent<string>(MAX_NOTES);
+  // Models may give calls of several runs the same id.
+  const noteKey = (id: string, input: unknown, output: unknown) => canonicalJson([id, input, output ?? null] as Json);
   const { onRequested } = options;
   const call = (input: unknown, source: AiSdkCall) => ({
     parameters: input,
@@ -80,19 +83,22 @@ function withGate(gate: FrameworkGate, name: string, tool: AiTool, options: AiSd
       const { outcome, value, error } = await runGuarded(
         guarded,
         call(input, source),
-        { signal: source.abortSignal, onRequested },
+        { signal: source.abortSignal, onRequested, ...(options.wait === 'suspend' && { waitMs: ANY_TIME_MS }) },
         async (parameters, abortSignal) => lastValue(await execute(parameters, { ...source, abortSignal })),
       );
+      if (outcome.expiresAt !== undefined) throw source.abortSignal?.reason;
       if (outcome.status !== 'completed') throw notCompleted(outcome, error);
       const note = noteOf(outcome);
-      if (note !== undefined) notes.set(source.toolCallId, note);
+      const key = noteKey(source.toolCallId, input, value);
+      if (note === undefined) notes.delete(key);
+      else notes.set(key, note);
       return value;
     },
     toModelOutput: async (result) => {
-      const { output } = result;
+      const { toolCallId, input, output } = result;
       const text = { type: typeof output === 'string' ? 'text' : 'json', value: output ?? null } as const;
       const own = toModelOutput ? await toModelOutput(result) : text;
-      const note = notes.get(result.toolCallId);
+      const note = notes.get(noteKey(toolCallId, input, output));
       return note === undefined ? own : withNote(own, note);
     },
   };

@@ -1,6 +1,6 @@
 import { SvcError } from '../../core/errors.ts';
 import { type DurableTool, finalErrorOf, type StepCall, type StepOutcome, stepOutcome } from './durable.ts';
-import type { RequestedCall } from './shared.ts';
+import { ANY_TIME_MS, type RequestedCall } from './shared.ts';
 
 export type { DurableTool, StepCall, StepOutcome } from './durable.ts';
 export type { RequestedCall } from './shared.ts';
@@ -27,8 +27,6 @@ export interface DbosOptions {
   readonly onRequested?: ((request: RequestedCall) => unknown) | undefined;
 }
 
-/** The longest that a gate takes, a year: the request expires before. */
-const ANY_TIME_MS = 31_536_000_000;
 /** An outage of the store does not end the workflow. */
 const RETRIES = { retriesAllowed: true, maxAttempts: Number.MAX_SAFE_INTEGER, intervalSeconds: 2, backoffRate: 1 };
 

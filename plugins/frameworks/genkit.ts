@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { endOf, runGuarded, withNoteLine } from './call-end.ts';
 import type { Action, CallContext, Envelope, Message, Middleware, Next, Part, ToolDefinition } from './genkit-types.ts';
 import { guardTool, unusable } from './guard-tool.ts';
-import { type ApprovalOptions, executionIdOf, type FrameworkGate, type PendingApproval } from './shared.ts';
+import {
+  ANY_TIME_MS,
+  type ApprovalOptions,
+  executionIdOf,
+  type FrameworkGate,
+  type PendingApproval,
+} from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, PendingApproval, RequestedCall } from './shared.ts';
 
@@ -51,7 +57,8 @@ export function approvalMiddleware(gate: FrameworkGate, options: GenkitOptions):
       const guarded = guardedTools.get(name);
       if (guarded === undefined) return next(part, context);
       // A call that is resumed too early waits: Genkit fails if it is interrupted again.
-      const wait = options.wait === 'suspend' && !metadata?.resumed ? { waitMs: 0 } : {};
+      const isResumed = metadata?.resumed === true;
+      const wait = options.wait === 'suspend' ? { waitMs: isResumed ? ANY_TIME_MS : 0 } : {};
       const executionId = executionIdOf(options, { context: ai.currentContext() });
       let response: Part | undefined;
       const result = await runGuarded(
@@ -65,7 +72,7 @@ export function approvalMiddleware(gate: FrameworkGate, options: GenkitOptions):
         },
       );
       const end = endOf(name, result);
-      if ('pending' in end) throw interrupt(end.pending);
+      if ('pending' in end) throw isResumed ? signal?.reason : interrupt(end.pending);
       const answer = (output: unknown) => ({
         ...response,
         toolResponse: { ...response?.toolResponse, name, ref, output },

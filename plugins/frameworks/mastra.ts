@@ -14,7 +14,7 @@ export interface MastraCall {
 export interface MastraOptions extends ApprovalOptions<MastraCall> {
   /**
    * `hold`, the default: `execute` waits for the decision. `suspend`: the run is suspended; resume its call with
-   * `resumeGenerate({}, { runId, toolCallId })` once the request is decided, in any process.
+   * `resumeStream({}, { runId, toolCallId })` once the request is decided, in any process.
    */
   readonly wait?: 'hold' | 'suspend';
 }
@@ -36,6 +36,9 @@ interface CallContext extends MastraCall {
   };
 }
 
+/** How long Mastra lets a tool run in the background, unless it or the agent says otherwise. */
+const DEFAULT_BACKGROUND_MS = 300_000;
+
 /**
  * The tools of a Mastra agent, by the names of the model, each of which waits for approval. Their types are unchanged. The
  * model reads why a call did not run as the result of the tool.
@@ -50,7 +53,7 @@ export function withApproval<T extends object>(gate: FrameworkGate, tools: T, op
 function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: MastraOptions): object {
   const { execute, description, inputSchema: schema, background } = tool;
   if (execute === undefined) throw unusable(name, 'it has no execute function: its provider or the client runs it');
-  const { timeoutMs } = background?.enabled ? background : {};
+  const timeoutMs = background?.enabled ? (background.timeoutMs ?? DEFAULT_BACKGROUND_MS) : undefined;
   if (options.wait !== 'suspend') assertTimeout(gate, name, 'background.timeoutMs', timeoutMs);
   const guarded = guardTool(gate, { name, description, schema }, options, 'output');
   const gated = async (input: unknown, context: CallContext) => {

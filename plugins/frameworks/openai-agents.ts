@@ -1,6 +1,6 @@
 import { endOf, runGuarded, withNoteLine } from './call-end.ts';
 import { assertTimeout, guardTool, unusable, withoutId } from './guard-tool.ts';
-import { type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
+import { ANY_TIME_MS, type ApprovalOptions, executionIdOf, type FrameworkGate } from './shared.ts';
 
 export type { ApprovalOptions, FrameworkGate, RequestedCall } from './shared.ts';
 
@@ -66,11 +66,11 @@ function withGate(gate: FrameworkGate, tool: FunctionTool, options: OpenAiAgents
       const result = await runGuarded(
         guarded,
         call(source, parsed(input), details?.toolCall?.callId),
-        { signal: details?.signal, onRequested },
+        { signal: details?.signal, onRequested, ...(!isHeld && { waitMs: ANY_TIME_MS }) },
         (parameters, signal) => tool.invoke(source, JSON.stringify(parameters), { ...details, signal }),
       );
       const end = endOf(name, result);
-      if ('pending' in end) throw new Error('a call that is held has an end');
+      if ('pending' in end) throw details?.signal?.reason;
       if ('refusal' in end) return end.refusal;
       return end.note === undefined ? end.value : withNote(end.value, end.note);
     },

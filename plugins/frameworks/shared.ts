@@ -66,6 +66,12 @@ export interface FrameworkOutcome {
   forModel(): string;
 }
 
+/**
+ * The longest that a gate waits, a year: the request expires before. With it, aborting a call that waits leaves its request,
+ * because the run may be resumed again.
+ */
+export const ANY_TIME_MS = 31_536_000_000;
+
 /** Options of every adapter. @experimental */
 export interface ApprovalOptions<Source> {
   /**

@@ -72,9 +72,9 @@ export const hostOf = ({ generateText, streamText, ToolLoopAgent, stopAfter, tim
     };
     return {
       start: (signal) => run([{ role: 'user', content: 'Refund it.' }], signal),
-      resume(state) {
+      resume(state, signal) {
         const messages = JSON.parse(state);
-        return run([...messages, resumeMessage(messages)]);
+        return run([...messages, resumeMessage(messages)], signal);
       },
       close: () => client?.close(),
     };

@@ -72,9 +72,9 @@ export default {
     };
     return {
       start: (abortSignal) => run({ prompt: 'Refund it.', abortSignal }),
-      resume(state) {
+      resume(state, abortSignal) {
         const messages = JSON.parse(state);
-        return run({ messages, resume: resumeOptions(messages) });
+        return run({ messages, resume: resumeOptions(messages), abortSignal });
       },
       close: () => client?.disable(),
     };

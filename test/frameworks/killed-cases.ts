@@ -1,7 +1,8 @@
 import * as assert from 'node:assert/strict';
 import type { Case } from './case.ts';
-import { ended, leftByKilled, onClient, resumed, rewriteStore, startProcess } from './killed.ts';
-import { approve } from './with-host.ts';
+import { ended, killWhileWaiting, leftByKilled, onClient, resumed, rewriteStore, startProcess } from './killed.ts';
+import { effectsOf, openRun } from './run.ts';
+import { approve, textOf } from './with-host.ts';
 
 export const KILLED_CASES: readonly Case[] = [
   {
@@ -12,6 +13,20 @@ export const KILLED_CASES: readonly Case[] = [
       const { text, effects } = await resumed(host, path);
       assert.match(text, /paid 15/);
       assert.deepEqual(effects, ['15']);
+    },
+  },
+  {
+    title: 'kill -9 while it waits in place, a decision elsewhere: the same call, made again, runs once',
+    run: async (host) => {
+      const { path, requestId } = await killWhileWaiting(host, 'hold');
+      await onClient(path, async (svc) => {
+        await approve(svc, requestId, { amount: 15 });
+        for (let round = 0; round < 2; round++) {
+          const again = await openRun(svc, host, path, { wait: 'hold' });
+          assert.match(textOf(await again.start(), 'c1'), /paid 15/);
+        }
+      });
+      assert.deepEqual(effectsOf(path), ['15']);
     },
   },
   {
@@ -55,8 +70,8 @@ export const KILLED_CASES: readonly Case[] = [
     run: async (host) => {
       const { path, requestId } = await leftByKilled(host);
       await onClient(path, (svc) => approve(svc, requestId));
-      const { effects } = await resumed(host, path, 'name');
-      assert.deepEqual(effects, []);
+      assert.deepEqual((await resumed(host, path, 'name')).effects, []);
+      assert.deepEqual((await resumed(host, path)).effects, ['20']);
     },
   },
 ];

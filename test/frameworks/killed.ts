@@ -13,7 +13,7 @@ import { textOf } from './with-host.ts';
 
 const children = new Set<ChildProcess>();
 
-export function startProcess(host: HostName, path: string, phase: 'start' | 'resume'): ChildProcess {
+export function startProcess(host: HostName, path: string, phase: 'start' | 'hold' | 'resume'): ChildProcess {
   const script = new URL('process.ts', own).pathname;
   const stdio = ['ignore', 'pipe', 'inherit'] as const;
   const child = spawn(process.execPath, ['--import', 'tsx', script, host, path, phase], { stdio: [...stdio] });
@@ -35,9 +35,12 @@ export const killChildren = () => Promise.all([...children].map(kill));
 
 const killed = new Map<HostName, Promise<{ path: string; requestId: string }>>();
 
-async function killWhileWaiting(host: HostName): Promise<{ path: string; requestId: string }> {
+export async function killWhileWaiting(
+  host: HostName,
+  phase: 'start' | 'hold' = 'start',
+): Promise<{ path: string; requestId: string }> {
   const path = folder();
-  const child = startProcess(host, path, 'start');
+  const child = startProcess(host, path, phase);
   let output = '';
   child.stdout?.on('data', (chunk) => {
     output += chunk;

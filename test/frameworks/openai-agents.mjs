@@ -90,10 +90,10 @@ export default {
     };
     return {
       start: (signal) => ended('Refund it.', signal),
-      async resume(text) {
+      async resume(text, signal) {
         const state = await RunState.fromString(agent, text);
         approveInterruptions(state);
-        return ended(state);
+        return ended(state, signal);
       },
       close: () => server?.close(),
     };

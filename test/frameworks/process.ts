@@ -1,4 +1,4 @@
-// A process with an agent of a framework: `process.ts <host> <folder> start|resume`. It is killed while its request waits, or
+// A process with an agent of a framework: `process.ts <host> <folder> start|hold|resume`. It is killed while its request waits, or
 // kills itself after the effect.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,10 @@ import { openClient, openRun } from './run.ts';
 const [host = '', folder = '', phase = ''] = process.argv.slice(2);
 const svc = openClient(folder);
 const state = join(folder, 'state');
-if (phase === 'start') {
+if (phase === 'hold') {
+  const onRequested = ({ requestId }: { readonly requestId: string }) => process.stdout.write(`${requestId}\n`);
+  await (await openRun(svc, host, folder, { wait: 'hold', onRequested })).start();
+} else if (phase === 'start') {
   let requestId = '';
   const onRequested = (request: { readonly requestId: string }) => {
     ({ requestId } = request);

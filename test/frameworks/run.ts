@@ -13,7 +13,7 @@ export interface Ended {
 
 export interface FrameworkRun {
   start(signal?: AbortSignal): Promise<Ended>;
-  resume(state: string): Promise<Ended>;
+  resume(state: string, signal?: AbortSignal): Promise<Ended>;
   close?(): unknown;
 }
 
@@ -36,7 +36,7 @@ export function openClient(folder: string): Svc {
 /** What differs from the process that asked for approval. */
 export type Difference = 'schema' | 'name' | 'kill after the effect';
 
-/** An agent that suspends while a call of `refund` waits, and appends the amount to the file `effects` in the folder. */
+/** An agent that calls `refund`, suspended while the call waits unless it says otherwise, and appends the amount to the file `effects` in the folder. */
 export async function openRun(
   svc: Svc,
   host: string,
@@ -44,13 +44,18 @@ export async function openRun(
   {
     difference,
     onRequested,
-  }: { difference?: Difference | undefined; onRequested?: (request: ApprovalRequest) => void } = {},
+    wait = 'suspend',
+  }: {
+    difference?: Difference | undefined;
+    onRequested?: (request: ApprovalRequest) => void;
+    wait?: 'suspend' | 'hold';
+  } = {},
 ): Promise<FrameworkRun> {
   return (await loadHost(host)).open({
     gate: svc.gate({ agentTag: 'payouts', humanInLoop: { enabled: true } }),
     calls: [{ id: 'c1', name: 'refund', args: { amount: 20, note: 'none' } }],
     executionId: 'exe_1',
-    wait: 'suspend',
+    wait,
     onRequested,
     changedSchema: difference === 'schema',
     renamed: difference === 'name',

@@ -16,6 +16,8 @@ export const SAVED_CASES: readonly Case[] = [
         assert.notEqual(changed, state);
         await run.resume(changed).catch(() => undefined);
         assert.deepEqual(ran, []);
+        await run.resume(state);
+        assert.deepEqual(ran, [20]);
       }),
   },
   {

@@ -65,6 +65,26 @@ export const WAITING_CASES: readonly Case[] = [
       }),
   },
   {
+    title: 'aborting a suspended run that is resumed too early leaves the request',
+    impossible: Object.fromEntries(
+      ['langchain', 'langgraph', 'mastra', 'claude-agent'].map((host) => [host, 'it is suspended again at once']),
+    ),
+    run: (host) =>
+      withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
+        const run = await open({ wait: 'suspend' });
+        const { state } = await run.start();
+        const aborting = new AbortController();
+        const early = run.resume(state, aborting.signal).catch(() => undefined);
+        await waitUntil(() => requests.length > 1, 'the resumed call does not wait');
+        aborting.abort(new Error('the user left'));
+        await early;
+        assert.equal((await svc.approvals.get(requests[0]?.requestId ?? '')).status, 'waiting');
+        await approve(svc, requests[0]?.requestId);
+        assert.match(textOf(await (await open({ wait: 'suspend' })).resume(state), 'c1'), /paid 20/);
+        assert.deepEqual(ran, [20]);
+      }),
+  },
+  {
     title: 'a time-out of the run that is shorter than the approval cancels the request',
     impossible: {
       ...{ 'openai-agents': 'it has none', genkit: 'it has none', mastra: 'it has none' },
