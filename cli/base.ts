@@ -2,6 +2,7 @@ import { type BaseContext, Command, Option } from 'clipanion';
 import type { Runtime } from '../config/load/runtime.ts';
 import { escapeJson } from '../core/display/escape-json.ts';
 import { isSvcError, SvcError, shellQuote } from '../core/errors.ts';
+import { watchExit } from './early-exit.ts';
 import { exitStatus } from './exit-status.ts';
 import { type Colors, errorLines, errorObject, isInteractive, resultText, StatusLine } from './output.ts';
 
@@ -66,15 +67,17 @@ export abstract class SvcCommand extends Command<SvcContext> {
   abstract run(): Promise<CommandResult | undefined>;
 
   override async execute(): Promise<number> {
+    const exit = watchExit(this.context.signal, (error) => this.#fail(error));
     try {
       const result = await this.run();
-      return result === undefined && this.#printsJsonLines ? 0 : this.#succeed(result ?? {});
+      return exit.printed(result === undefined && this.#printsJsonLines ? 0 : this.#succeed(result ?? {}));
     } catch (error) {
       const expected = asSvcError(error);
       if (!expected) throw error;
-      return this.#fail(withDefaults(expected));
+      return exit.printed(this.#fail(withDefaults(expected)));
     } finally {
       await this.#runtime?.then((runtime) => runtime.close()).catch(() => {}); // The result is already known.
+      exit.stop();
     }
   }
 

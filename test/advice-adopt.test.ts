@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Svc } from '../config/sdk/index.ts';
 import { type AdviceProject, adviceProject, advised, applied, inShop, testOnServer, withServer } from './kit/advice.ts';
@@ -48,6 +48,51 @@ testOnServer('the existing table of a pending file is adopted, by pull or by bas
     const again = await shop.fails('collection_exists', 'db', 'migrate');
     await shop.follow(advised(again, 'If this migration was written by pull: svc db migrate baseline'));
     assertExit(await shop.svc('db', 'migrate'));
+  }),
+);
+
+testOnServer('baseline records the migrations that the database has, before one that it does not have', () =>
+  withServer(async (shop, query) => {
+    shop.schema(users);
+    assertExit(await shop.svc('db', 'schema', 'generate'));
+    assertExit(await shop.svc('db', 'migrate'));
+    await query('DROP TABLE _svc_migrations, _svc_audit, _svc_meta');
+    shop.schema(withAge);
+    assertExit(await shop.svc('db', 'schema', 'generate'));
+    const exists = await shop.fails('collection_exists', 'db', 'migrate');
+    advised(exists, 'If this migration was written by pull: svc db migrate baseline');
+    const failed = await shop.fails('drift', 'db', 'migrate', 'baseline');
+    await shop.follow(advised(failed, 'svc db migrate baseline --to <…>    records those that the database has'));
+    assertExit(await shop.svc('db', 'migrate'));
+    assertExit(await shop.svc('db', 'schema', 'check'));
+  }),
+);
+
+testOnServer('an applied migration that sorts after every generated tag gets another tag', () =>
+  withServer(async (shop) => {
+    shop.schema(users);
+    assertExit(await shop.svc('db', 'schema', 'generate'));
+    const file = join(shop.root, MIGRATIONS, String(shop.files()[0]));
+    const written = JSON.parse(readFileSync(file, 'utf8'));
+    const write = (tag: string) =>
+      writeFileSync(join(shop.root, MIGRATIONS, `${tag}.json`), JSON.stringify({ ...written, tag }));
+    rmSync(file);
+    write('zzz');
+    assertExit(await shop.svc('db', 'migrate'));
+    shop.schema(withAge);
+    const failed = await shop.fails('tag_invalid', 'db', 'schema', 'generate');
+    advised(failed, 'Rename that file to <YYYYMMDD>_<HHMMSS>_<name>, and change the tag in it.');
+    rmSync(join(shop.root, MIGRATIONS, 'zzz.json'));
+    write('20260101_000000_users');
+    await shop.follow(
+      advised(
+        failed,
+        'Where it is applied, then also: svc db migrate resolve <…> --forget, and: svc db migrate baseline',
+      ),
+    );
+    assertExit(await shop.svc('db', 'schema', 'generate'));
+    assertExit(await shop.svc('db', 'migrate'));
+    assertExit(await shop.svc('db', 'schema', 'check'));
   }),
 );
 

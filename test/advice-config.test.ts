@@ -62,6 +62,9 @@ test('a link: misspelled, missing, broken, or of another product', async () => {
   assert.deepEqual(commandsOf(advised(linked[0], 'svc doctor')), [['doctor']]);
   const unknown = await shop.fails('env_unknown', 'link', '--env', 'nowhere');
   advised(unknown, 'Add a URL for it to the configuration.');
+  shop.write('svc/config.json', { product: 'shop', evn: 'prd' });
+  const mistyped = await shop.fails('file_invalid', ...GENERATE);
+  advised(mistyped, 'Delete it, then: svc link --env <env>');
   shop.write('svc/config.json', '{');
   const broken = await shop.fails('file_invalid', ...GENERATE);
   rmSync(join(shop.root, 'svc/config.json'));

@@ -56,6 +56,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'svc db schema generate --rename <table>.<old field>:<new field> --expand',
   ],
   'cli-lint.test.ts': ['--format <…>'],
+  'cli-early-exit.test.ts': ['Run it with NODE_OPTIONS=--trace-exit, which prints where process.exit() is called.'],
   'cli-plan-approval.test.ts': [
     'svc approvals show <…>    for those who decide',
     'Run it with SVC_TOKEN of a person who approves them.',

@@ -207,7 +207,7 @@ standingTest('who may not allow it, and what cannot be allowed, is refused', asy
   const until = (ms: number) => ({ until: new Date(START + ms) });
   for (const [code, why, input, options] of [
     ['decision_refused', /lets only heads allow later calls/, {}, ann],
-    ['decision_refused', /An agent cannot decide/, {}, person('agent:x', 'heads')],
+    ['decision_refused', /An agent cannot allow later calls/, {}, person('agent:x', 'heads')],
     ['decision_refused', /verified/, {}, {}],
     ['token_invalid', /not a token of this store/, {}, { token: 'svcp_x' }],
     ['approval_unknown', /./, { requestId: 'apr_1' }, hal],

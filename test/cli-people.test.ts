@@ -23,6 +23,9 @@ test('svc people token: create, decide with SVC_TOKEN, list, revoke', async ({ r
   assert.match(token, /^svcp_[0-9A-Za-z]{61}$/);
   assert.ok(!shown.stderr.includes(token));
   const other = await svc.people.createToken({ id: 'bo' }, { validForMs: 60_000 });
+  const agent = await shop.svc('people', 'token', 'create', 'Agent:payouts', '--expires', '90d');
+  assert.deepEqual([agent.status, agent.stdout], [1, ''], agent.stderr);
+  assert.match(agent.stderr, /An agent cannot decide/);
 
   const one = await refund();
   const later = await refund();

@@ -165,6 +165,8 @@ test('warnings name what misleads, and names that look alike', () => {
   const many = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`p${at}`, 'p\u0430y']));
   assert.equal(warnings(many).length, 9);
   assert.equal(warnings(many).at(-1), '! and 22 more');
+  const long = Object.fromEntries(['a', 'b'].map((end) => [`${'p'.repeat(90)}${end}`, 'p\u0430y']));
+  assert.equal(warnings(long).length, 1, warnings(long).join('\n'));
 });
 
 test('a message that quotes other text is on lines of its own, without what cannot be seen', () => {

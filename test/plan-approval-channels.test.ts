@@ -136,7 +136,7 @@ test(
       const { parameters, context, ...rest } = sent as Record<string, unknown>;
       assert.deepEqual([rest.type, rest.requestId, rest.tool], ['approval_request', requestId, 'svc_db_migrate']);
       const { reason, product, env } = context as Record<string, string>;
-      assert.match(String(reason), /^migrate main \(prd\): DROP TABLE "one" \(one has 1 row\), and 3 more$/);
+      assert.match(String(reason), /^migrate main \(prd\): DROP TABLE "one" \(one has 1 row\), and 1 more$/);
       assert.deepEqual([product, env], ['shop', 'prd']);
       const plan = parameters as PlanDescription;
       assert.deepEqual([plan.environment, plan.database, plan.action, plan.commit], ['prd', 'main', 'migrate', commit]);

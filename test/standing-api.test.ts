@@ -77,7 +77,7 @@ test('what cannot be allowed is refused by every check of the other ways in, and
       ['{"uses":1,"uses":2}', 400, /twice/],
       [{ ...input, requestId: waiting }, 400, /is waiting, and was not approved/],
       [{ ...input, requestId: card }, 403, /has sensitive parameters/],
-      [{ ...input, requestId: own }, 403, /who made the request cannot decide/],
+      [{ ...input, requestId: own }, 403, /who made the request cannot allow later calls/],
       [{ ...input, requestId: 'apr_1' }, 404, /No request/],
     ] as const) {
       const refused = await allow(api, hal, body);

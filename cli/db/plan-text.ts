@@ -124,11 +124,11 @@ export function oneLineComment(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, ' ');
 }
 
-/** If the last line ends in a comment, the semicolon is on its own line. */
+/** If the last line may end in a comment, which may end in a semicolon, the semicolon is on its own line. */
 export function withSemicolon(text: string): string {
   const trimmed = text.trimEnd();
-  if (trimmed.endsWith(';')) return trimmed;
-  return trimmed.slice(trimmed.lastIndexOf('\n') + 1).includes('--') ? `${trimmed}\n;` : `${trimmed};`;
+  if (/--|#|\/\//.test(trimmed.slice(trimmed.lastIndexOf('\n') + 1))) return `${trimmed}\n;`;
+  return trimmed.endsWith(';') ? trimmed : `${trimmed};`;
 }
 
 /** The statements to run before a plan in the engine's shell, for `--json`. */

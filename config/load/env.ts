@@ -82,6 +82,9 @@ export function readLink(root: string): Link | undefined {
     if (value !== undefined && (typeof value !== 'string' || value === ''))
       throw invalidLinkError(file, `"${key}" is not a string.`);
   }
+  const unknown = Object.keys(link).find((key) => key !== 'product' && key !== 'env');
+  // A mistyped "env" would leave the environment to the configuration.
+  if (unknown !== undefined) throw invalidLinkError(file, `"${unknown}" is not known; it has "product" and "env".`);
   return link;
 }
 

@@ -74,7 +74,10 @@ export function nextTag(name: string, now: Date, newest: string | undefined): st
   throw new SvcError('tag_invalid', `The migration "${newest}" sorts after every tag that could be generated.`, {
     why: 'Files run in the order of their tags, and a generated tag starts with the date.',
     state: 'Nothing was written.',
-    next: ['Rename that file to <YYYYMMDD>_<HHMMSS>_<name>, and change the tag in it.'],
+    next: [
+      'Rename that file to <YYYYMMDD>_<HHMMSS>_<name>, and change the tag in it.',
+      `Where it is applied, then also: svc db migrate resolve ${newest} --forget, and: svc db migrate baseline`,
+    ],
   });
 }
 

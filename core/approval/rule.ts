@@ -225,7 +225,7 @@ function whyNotOf(
   principal: Principal,
 ): string | undefined {
   if (!isVerified(principal)) return UNVERIFIED;
-  const why = whyExcluded(rule, excluded, principal);
+  const why = whyExcluded(rule, excluded, principal, action);
   if (why !== undefined) return why;
   return isListed(members, principal) ? undefined : `Its rule lets only ${role} ${action}.`;
 }
@@ -233,16 +233,17 @@ function whyNotOf(
 /** Why a person whom nobody verified may not decide. */
 export const UNVERIFIED = 'Its rule counts only people who were verified, and nobody verified who decides.';
 
-/** Why a person never counts, whatever roles they have. */
+/** Why a person never counts, whatever roles they have. `action`: what they may not do, other than decide. */
 export function whyExcluded(
   rule: StoredRule | undefined,
   excluded: Excluded,
   principal: Principal,
+  action?: string,
 ): string | undefined {
   const id = foldedId(principal.id);
-  if (isAgentId(id) || id === foldedId(excluded.agentTag)) return 'An agent cannot decide.';
+  if (isAgentId(id) || id === foldedId(excluded.agentTag)) return `An agent cannot ${action ?? 'decide'}.`;
   if (excluded.requester !== undefined && id === foldedId(excluded.requester)) {
-    return 'The person who made the request cannot decide it.';
+    return `The person who made the request cannot ${action ?? 'decide it'}.`;
   }
   return isExcluded(rule?.not, principal) ? 'Its rule excludes this person.' : undefined;
 }

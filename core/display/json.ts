@@ -81,7 +81,8 @@ const WARNINGS = {
 
 /** What misleads in a value: one line for each string and reason, beginning with `!`. */
 export function warningLines(value: Json | object, width = DEFAULT_WIDTH): string[] {
-  const found = warningsOf(toJson(value), []);
+  // Long paths are shortened, and may then be equal.
+  const found = [...new Set(warningsOf(toJson(value), []))];
   const more = found.length - MAX_WARNINGS;
   const shown = more > 0 ? [...found.slice(0, MAX_WARNINGS), `and ${more} more`] : found;
   return shown.flatMap((warning) => foldLine(`! ${warning}`, width));

@@ -1,4 +1,4 @@
-import { SvcError } from '../errors.ts';
+import { isSvcError, SvcError } from '../errors.ts';
 import { CLOCK, type RecordWrite, recordWrite, type Writable } from '../records.ts';
 import { applyAll } from '../schema/apply.ts';
 import { isObjectOperation, objectKey, objectsAfter } from '../schema/database-object.ts';
@@ -34,7 +34,9 @@ export async function baseline(
     if (pending.length === 0) return { tags: [] };
     for (const migration of pending) assertKnownDialects(target, migration);
     const files = reconciled.pending.flatMap(({ file }) => file ?? []);
-    const present = await assertPresent(run, pending, files);
+    const present = await assertPresent(run, pending, files).catch(async (error: unknown) => {
+      throw await withPresentPart(run, pending, files, error);
+    });
     await target.connection.adopt?.(present, run.epoch);
     let seq = run.history.lastSeq;
     const writes = pending.flatMap((migration) => [
@@ -45,6 +47,31 @@ export async function baseline(
     if (failure) throw failure.error;
     return { tags: pending.map(({ tag }) => tag) };
   });
+}
+
+/** How many of the last migrations are left out in turn, to find those that the database has. */
+const MAX_LEFT_OUT = 20;
+
+/** The error, with the command that records the first of these migrations, if the database has those only. */
+async function withPresentPart(
+  run: MigrationRun,
+  pending: readonly Migration[],
+  files: readonly string[],
+  error: unknown,
+): Promise<unknown> {
+  if (!isSvcError(error) || error.code !== 'drift') return error;
+  for (let leftOut = 1; leftOut < Math.min(pending.length, MAX_LEFT_OUT + 1); leftOut += 1) {
+    const part = pending.slice(0, -leftOut);
+    try {
+      await assertPresent(run, part, files);
+    } catch {
+      continue;
+    }
+    return error.with({
+      next: [`svc db migrate baseline --to ${part.at(-1)?.tag}    records those that the database has`, ...error.next],
+    });
+  }
+  return error;
 }
 
 /**

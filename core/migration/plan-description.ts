@@ -54,6 +54,8 @@ export interface PlanLoss {
   readonly text: string;
   /** What is known of it: the rows, and how long it is kept. */
   readonly facts?: string;
+  /** A sentence about what statements lose that are listed as well. */
+  readonly isSentence?: boolean;
 }
 
 const lossText = ({ text, facts }: PlanLoss): string => (facts === undefined ? text : `${text} (${facts})`);
@@ -61,7 +63,9 @@ const lossText = ({ text, facts }: PlanLoss): string => (facts === undefined ? t
 export const lossLine = (loss: PlanLoss): string => `${loss.tag}: ${lossText(loss)}`;
 
 /** `migrate main (prd): DROP TABLE "orders" (orders has 30 rows), and 2 more` */
-export function reasonOf({ database, env }: Target, action: string, [loss, ...others]: readonly PlanLoss[]): string {
+export function reasonOf({ database, env }: Target, action: string, losses: readonly PlanLoss[]): string {
+  const statements = losses.filter(({ isSentence }) => isSentence !== true);
+  const [loss, ...others] = statements.length > 0 ? statements : losses;
   const what = `${action} ${database} (${env})`;
   if (loss === undefined) return what;
   return `${what}: ${shorten(lossText(loss), 300).text}${others.length === 0 ? '' : `, and ${others.length} more`}`;
@@ -97,7 +101,7 @@ export async function effectsOf(
         blocks.push(`${tag}: ${text} blocks writes to ${copy.collection} while its ${rowsOfCopy(copy)} are copied`);
       else if (lock && lock.blocks !== 'nothing') blocks.push(`${tag}: ${lockText(lock)}: ${text}`);
     }
-    if (direction === 'up') losses.push(...lossesNotKept(one).map((text) => ({ tag, text })));
+    if (direction === 'up') losses.push(...lossesNotKept(one).map((text) => ({ tag, text, isSentence: true })));
   }
   return { losses, blocks };
 }

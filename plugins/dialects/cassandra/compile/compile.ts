@@ -234,8 +234,17 @@ function compileRaw({ statement: text, check }: Raw): CassandraStatement[] {
       'Prefix the name of the table with the keyspace instead.',
     ]);
   }
-  return [statementFor(text, { kind: 'raw', cql: text }, check === undefined ? {} : { check })];
+  return [
+    statementFor(
+      text,
+      { kind: 'raw', cql: withNewline(text) },
+      check === undefined ? {} : { check: withNewline(check) },
+    ),
+  ];
 }
+
+/** To Cassandra a comment ends with its line. */
+const withNewline = (text: string): string => `${text}\n`;
 
 /** Returns the words of the statement in lower case. */
 function assertOneStatement(text: string): string[] {

@@ -19,7 +19,7 @@ const SESSION_ONLY = /^set (?!(password|default role|statement)\b)/;
 
 /** Data changes run in a transaction. Any other statement commits the earlier ones, even if it fails, and must be alone. */
 export function compileRaw({ statement: text, check, transaction }: Raw): Statement<RawSql>[] {
-  const found = assertUsable(text);
+  const { found, separators } = splitUsable(text);
   if (check !== undefined) assertUsable(check);
   if (found.length === 0) return [];
   const committing = found.filter((words) => !DATA_CHANGE.test(words) && !SESSION_ONLY.test(words));
@@ -32,7 +32,7 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
   return [
     {
       text,
-      run: { kind: 'raw', sql: text },
+      run: { kind: 'raw', sql: blank(text, separators) },
       transactional: committing.length === 0 && transaction !== false,
       // svc cannot know whether raw text destroys data.
       destructive: false,
@@ -41,12 +41,18 @@ export function compileRaw({ statement: text, check, transaction }: Raw): Statem
   ];
 }
 
+/** With a space in place of each character. */
+const blank = (text: string, positions: readonly number[]): string =>
+  positions.reduce((sql, at) => `${sql.slice(0, at)} ${sql.slice(at + 1)}`, text);
+
 const firstWords = (words: string): string => words.split(' ').slice(0, 2).join(' ').toUpperCase();
 
 /** The first words of each statement, in lower case. Throws `migration_invalid` for text that svc cannot run. */
-export function assertUsable(text: string): string[] {
-  const parts = splitStatements(text);
-  for (const words of parts) {
+export const assertUsable = (text: string): string[] => splitUsable(text).found;
+
+function splitUsable(text: string): Split {
+  const split = splitStatements(text);
+  for (const words of split.found) {
     const control = AUTOCOMMIT.test(words) ? 'set autocommit' : TRANSACTION_CONTROL.exec(words)?.[0];
     if (control !== undefined) {
       throw unusable(
@@ -63,7 +69,7 @@ export function assertUsable(text: string): string[] {
       throw unusable('It reads a file of the client, which svc does not send.', ['Insert the rows with INSERT.']);
     }
   }
-  return parts;
+  return split;
 }
 
 function unusable(why: string, next: readonly string[]): SvcError {
@@ -73,9 +79,18 @@ function unusable(why: string, next: readonly string[]): SvcError {
 /** The number of first words that the patterns read. */
 const MAX_WORDS = 12;
 
-function splitStatements(text: string): string[] {
+interface Split {
+  /** The first words of each statement. */
+  readonly found: string[];
+  /** Where semicolons are that separate nothing. The server rejects an empty statement, also between this text and what is sent after it. */
+  readonly separators: readonly number[];
+}
+
+function splitStatements(text: string): Split {
   if (text.includes('\0')) throw unusable('It contains a NUL character.', ['Remove the character.']);
   const found: string[] = [];
+  const separators: number[] = [];
+  let lastSeparator: number | undefined;
   let words: string[] = [];
   let hasToken = false;
   let depth = 0;
@@ -91,7 +106,10 @@ function splitStatements(text: string): string[] {
       ]);
     }
     if (token.text === ';' && blocks === 0) {
-      if (hasToken) found.push(words.join(' '));
+      if (hasToken) {
+        found.push(words.join(' '));
+        lastSeparator = token.at;
+      } else separators.push(token.at);
       words = [];
       hasToken = false;
       continue;
@@ -112,8 +130,9 @@ function splitStatements(text: string): string[] {
     found.length = routine;
   }
   if (hasToken) found.push(words.join(' '));
+  else if (lastSeparator !== undefined) separators.push(lastSeparator);
   if (depth > 0) throw unusable('It has an unclosed parenthesis.', ['Close it.']);
-  return found;
+  return { found, separators };
 }
 
 /** Why a text is not a single expression, or undefined if it is. */

@@ -4,6 +4,8 @@ export interface Token {
   readonly kind: 'word' | 'quoted' | 'comment' | 'executable' | 'symbol' | 'unclosed';
   /** A word is in lower case; an `unclosed` token is only its opening character. */
   readonly text: string;
+  /** Where it begins in the SQL. */
+  readonly at: number;
 }
 
 /* Backslashes escape in ' and ", not in `. The session has neither ANSI_QUOTES nor NO_BACKSLASH_ESCAPES. */
@@ -11,31 +13,32 @@ const START =
   /(?<space>\s+)|(?<line>#[^\n]*|--(?=[\s\p{Cc}]|$)[^\n]*)|(?<block>\/\*)|(?<quote>['"`])|(?<word>[\p{L}\p{N}_$\u0080-\uffff]+)|[\s\S]/uy;
 
 export function* tokenize(text: string): Generator<Token> {
-  let at = 0;
-  while (at < text.length) {
+  let end = 0;
+  while (end < text.length) {
+    const at = end;
     START.lastIndex = at;
     const match = START.exec(text);
     const found = match?.[0] ?? '';
     const { space, line, block, quote, word } = match?.groups ?? {};
     const start = at + found.length;
-    at = start;
+    end = start;
     if (space !== undefined) continue;
     if (line !== undefined) {
-      yield { kind: 'comment', text: line };
+      yield { kind: 'comment', text: line, at };
       continue;
     }
     if (block ?? quote) {
-      at = block ? text.indexOf('*/', start) + 2 : quotedEnd(text, start, found);
-      if (at < start) {
-        yield { kind: 'unclosed', text: found };
+      end = block ? text.indexOf('*/', start) + 2 : quotedEnd(text, start, found);
+      if (end < start) {
+        yield { kind: 'unclosed', text: found, at };
         return;
       }
-      const whole = text.slice(start - found.length, at);
-      if (quote) yield { kind: 'quoted', text: whole };
-      else yield { kind: /^\/\*M?!/.test(whole) ? 'executable' : 'comment', text: whole };
+      const whole = text.slice(at, end);
+      if (quote) yield { kind: 'quoted', text: whole, at };
+      else yield { kind: /^\/\*M?!/.test(whole) ? 'executable' : 'comment', text: whole, at };
       continue;
     }
-    yield word === undefined ? { kind: 'symbol', text: found } : { kind: 'word', text: word.toLowerCase() };
+    yield word === undefined ? { kind: 'symbol', text: found, at } : { kind: 'word', text: word.toLowerCase(), at };
   }
 }
 
