@@ -58,6 +58,34 @@ for (const engine of committingEngines) {
       assert.match(String(row?.['Create Table']), /`comment_date` datetime DEFAULT '0000-00-00 00:00:00'/);
     }));
 
+  it('a change keeps a descending key, a default of bytes, and the history of rows', () =>
+    engine.withUrl(async (url, connect) => {
+      const { connection } = await connect();
+      const versioned = engine.name === 'mariadb' ? 'WITH SYSTEM VERSIONING' : '';
+      await connection.query(`
+        CREATE TABLE shifts (id int, starts time DEFAULT '-10:00:00', mask binary(4) DEFAULT 0x00610000, PRIMARY KEY (id DESC));
+        CREATE TABLE prices (id int PRIMARY KEY, price int) ${versioned};
+        INSERT INTO prices VALUES (1, 5); UPDATE prices SET price = 6`);
+      const shop = project({ main: url });
+      assert.deepEqual((await adopt(shop)).warnings, []);
+      const [entry] = JSON.parse(shop.read('svc/database/schema.json'));
+      entry.tables.shifts.starts.required = true;
+      entry.tables.shifts.mask.required = true;
+      entry.tables.prices.currency = 'String';
+      shop.write('svc/database/schema.json', [entry]);
+      assertExit(await shop.svc('db', 'schema', 'generate'));
+      assertExit(await shop.svc('db', 'migrate'));
+      assertExit(await shop.svc('db', 'schema', 'check'));
+      const [row] = await connection.query('SHOW CREATE TABLE shifts');
+      const shown = String(row?.['Create Table']);
+      assert.match(shown, /`starts` time NOT NULL DEFAULT '-10:00:00'.*PRIMARY KEY \(`id` DESC\)/s);
+      await connection.query('INSERT INTO shifts (id) VALUES (1)');
+      assert.deepEqual(await connection.query('SELECT HEX(mask) AS mask FROM shifts'), [{ mask: '00610000' }]);
+      if (versioned === '') return;
+      const history = await connection.query('SELECT price FROM prices FOR SYSTEM_TIME ALL ORDER BY price');
+      assert.deepEqual(history, [{ price: 5 }, { price: 6 }]);
+    }));
+
   it("a table's collation and character set are the same in an empty database", () =>
     engine.withUrl(async (url, connect) => {
       const { connection } = await connect();

@@ -14,6 +14,13 @@ const LITERALS: Partial<Record<FieldType, { readonly pattern: RegExp; readonly e
   uuid: { pattern: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i, example: '00000000-0000-4000-8000-000000000000' },
 };
 
+/** What a type of an engine has beyond those: six digits of a second, and a time that is a duration. */
+const NATIVE_LITERALS: Partial<Record<FieldType, RegExp>> = {
+  time: /^-?\d{1,3}:\d\d:\d\d(\.\d{1,6})?$/,
+  datetime: /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{4,6}$/,
+  timestamp: /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{4,6}(Z|[+-]\d\d:?\d\d)$/,
+};
+
 /** Types whose default may be `'now'`. */
 export const TEMPORAL_TYPES: ReadonlySet<FieldType> = new Set(['date', 'time', 'datetime', 'timestamp']);
 
@@ -77,7 +84,7 @@ export function normalizeLiteral(value: Json, field: Omit<Field, 'default' | 'na
     case 'datetime':
     case 'timestamp':
     case 'uuid':
-      return normalizeText(value, type);
+      return normalizeText(value, type, field.native);
     case 'json':
       return { value: JSON.parse(canonicalJson(value)) as Json };
     case 'array':
@@ -107,8 +114,9 @@ function normalizeDecimal(value: Json): Normalized {
   return { value: String(number) === value ? number : value };
 }
 
-function normalizeText(value: Json, type: FieldType): Normalized {
+function normalizeText(value: Json, type: FieldType, native: string | undefined): Normalized {
   if (value === 'now' && TEMPORAL_TYPES.has(type)) return { value };
+  if (native !== undefined && typeof value === 'string' && NATIVE_LITERALS[type]?.test(value)) return { value };
   const literal = LITERALS[type];
   if (typeof value === 'string' && literal?.pattern.test(value)) {
     if (TEMPORAL_TYPES.has(type) && !isValidDateTime(value)) return { problem: INVALID_DATE_TIME };

@@ -188,10 +188,8 @@ function* changeFeatures(operation: Exclude<Operation, CreateCollection>, before
       yield 'index';
       if (operation.columns.length > 1) yield 'compositeIndex';
       if (
-        isUnlimitedIn(
-          before.get(operation.collection),
-          operation.columns.map(({ name }) => name),
-        )
+        operation.native === undefined &&
+        operation.columns.some(({ name }) => isUnlimitedIn(before.get(operation.collection), [name]))
       )
         yield 'longKey';
       if (operation.unique) yield 'uniqueIndex';
@@ -204,7 +202,7 @@ function* changeFeatures(operation: Exclude<Operation, CreateCollection>, before
     case 'addConstraint': {
       const { constraint } = operation;
       if (constraint.native !== undefined) yield 'nativeConstraint';
-      if (constraint.type !== 'check' && isUnlimitedIn(before.get(operation.collection), constraint.columns))
+      if (hasWholeFields(constraint) && isUnlimitedIn(before.get(operation.collection), constraint.columns ?? []))
         yield 'longKey';
       if (constraint.type === 'foreignKey') {
         yield 'foreignKey';
@@ -243,7 +241,8 @@ function* createFeatures({
   if (key.length > 1) yield ['compositeKey'];
   for (const field of fields) {
     for (const feature of fieldFeatures(field)) yield [feature, field.name];
-    if (primaryKey?.columns.includes(field.name) && isUnlimitedType(field)) yield ['longKey', field.name];
+    if (primaryKey && hasWholeFields(primaryKey) && primaryKey.columns.includes(field.name) && isUnlimitedType(field))
+      yield ['longKey', field.name];
   }
   if (options?.timestamps) {
     yield ['required', 'createdAt'];
@@ -284,8 +283,7 @@ function* modifyFeatures(
   if (from.primaryKey !== to.primaryKey) yield 'changeKey';
   else if (isKeyField(collection, name)) yield 'changeKeyField';
   if (retyped && isIndexed(collection, name)) yield 'changeIndexedField';
-  if (isUnlimited(to) && (to.primaryKey || to.unique || isIndexed(collection, name) || isKeyField(collection, name)))
-    yield 'longKey';
+  if (isUnlimited(to) && (to.primaryKey || to.unique || isWhollyIndexed(collection, name))) yield 'longKey';
 }
 
 /** The greatest length of its values; infinite where none is set. */
@@ -333,6 +331,18 @@ function isIndexed(collection: Collection, name: string): boolean {
     isConstrained(collection, name, ['unique', 'foreignKey'])
   );
 }
+
+function isWhollyIndexed({ indexes, constraints }: Collection, name: string): boolean {
+  return (
+    [...indexes.values()].some(
+      (one) => one.native === undefined && one.columns.some((column) => column.name === name),
+    ) || [...constraints.values()].some((one) => hasWholeFields(one) && one.columns.includes(name))
+  );
+}
+
+/** Of a key in the engine's own language, only the engine knows. */
+const hasWholeFields = ({ type = 'primaryKey', native }: { readonly type?: string; readonly native?: string }) =>
+  type !== 'check' && (type !== 'primaryKey' || native === undefined);
 
 function isConstrained({ constraints }: Collection, name: string, types: readonly Constraint['type'][]): boolean {
   return [...constraints.values()].some(({ type, columns }) => types.includes(type) && columns.includes(name));

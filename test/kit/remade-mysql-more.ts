@@ -19,7 +19,45 @@ export const MYSQL_OBJECTS: RemadeCases = {
   names_unicode: 'create table @ (`ключ` int primary key, `t b` int, key `ü k` (`t b`))',
 };
 
+/** Spellings of SHOW CREATE TABLE, and what fields and keys of the server have beyond those of other engines. */
+export const MYSQL_SPELLINGS: RemadeCases = {
+  foreign_restrict:
+    'create table @ (id int primary key, p int, constraint @_p foreign key (p) references parents (id) on delete restrict on update restrict)',
+  foreign_no_action:
+    'create table @ (id int primary key, p int, constraint @_p foreign key (p) references parents (id) on delete no action on update no action)',
+  foreign_mixed:
+    'create table @ (id int primary key, p int, q int, constraint @_p foreign key (p) references parents (id) on delete cascade on update restrict, constraint @_q foreign key (q) references parents (id) on delete set null on update no action)',
+  index_btree:
+    'create table @ (id int, a int, b int, primary key using btree (id), key @_a (a) using btree, unique key @_b_key (b) using btree)',
+  index_hash: 'create table @ (id int primary key, a int, key @_a (a) using hash)',
+  index_memory:
+    'create table @ (id int, a int, b int, primary key using hash (id), key @_a (a) using btree, unique key @_b using hash (b)) engine = memory',
+  index_long:
+    'create table @ (id int primary key, a longtext, b longblob, key @_a (a(20)), unique key @_b (b(30)), fulltext key @_f (a))',
+  key_prefix_two: 'create table @ (a longtext, b longblob, primary key (a(20), b(3)))',
+  key_descending_auto: 'create table @ (a int auto_increment, b int, primary key (a desc))',
+  key_descending_referenced:
+    'create table @ (a int, b int, primary key (a desc)); create table @_x (id int primary key, a int, constraint @_x_a foreign key (a) references @ (a))',
+  key_comment: "create table @ (id int, primary key (id) comment 'the key; it''s')",
+  default_emoji:
+    "create table @ (id int primary key, a varchar(10) default '😀', b varchar(10) default 'é', c varchar(10) default '?')",
+  default_bytes:
+    "create table @ (id int primary key, a varbinary(10) default 'abc', b binary(3) default 'abc', c binary(3) default 0x610000, d varbinary(10) default 0x00ff, e varbinary(10) default '')",
+  default_uuid_key: 'create table @ (id char(36) primary key default (uuid()), a varchar(36) default (uuid()))',
+  default_microseconds:
+    "create table @ (id int primary key, a datetime(6) default '2020-01-01 00:00:00.123456', b timestamp(6) not null default '2020-01-01 00:00:00.123456', c time(6) default '10:00:00.123456')",
+  default_duration:
+    "create table @ (id int primary key, a time default '-10:00:00', b time(3) default '-838:59:59', c time default '100:00:00')",
+  type_empty:
+    "create table @ (id int primary key, a char(0), b char(0) not null default '', c varchar(0), d binary(0), e varbinary(0))",
+};
+
 export const MYSQL_ONLY: RemadeCases = {
+  default_now_function: 'create table @ (id int primary key, a datetime default (now()), b timestamp default (now()))',
+  default_uuid_bytes:
+    'create table @ (id binary(16) primary key default (uuid_to_bin(uuid())), a varchar(64) default (concat(1, uuid())))',
+  index_cast:
+    "create table @ (id int primary key, j json, c varchar(20), key @_a ((cast(j->>'$.a' as char(20)))), key @_b ((cast(j->'$.tags' as unsigned array)), id), key @_c ((cast(c as signed))))",
   index_parser: 'create table @ (id int primary key, a text, fulltext key @_f (a) with parser ngram)',
   index_hidden: 'create table @ (id int primary key, a int, key @_k (a) invisible)',
   index_functional:
@@ -31,14 +69,25 @@ export const MYSQL_ONLY: RemadeCases = {
   geometry_system: 'create table @ (id int primary key, p point not null srid 4326, spatial key @_k (p))',
 };
 
-export const MYSQL_ONLY_SAID: readonly string[] = [
-  'check_not_enforced',
-  'column_storage',
-  'index_parser',
-  'table_tablespace',
-];
+/** The tables with something that a schema file cannot describe, which a warning says. */
+export const MYSQL_ONLY_SAID: readonly string[] = ['column_storage', 'table_tablespace'];
 
 export const MARIADB_ONLY: RemadeCases = {
+  default_long:
+    "create table @ (id int primary key, a blob default 'x', b text default 'it''s', c tinyblob default 0x00ff, d mediumtext default 5, e text default '', f blob default '', g text default (concat('a','b')), h json default '{}', i text default '😀')",
+  default_uuid_type: "create table @ (id uuid primary key default uuid(), b inet6 default '::1')",
+  default_sequence: 'create sequence @_s; create table @ (id int primary key default nextval(@_s))',
+  key_block: 'create table @ (id int, primary key (id) key_block_size = 4)',
+  unique_long: 'create table @ (id int primary key, b blob, c text, unique key @_b (b), unique key @_c (c, id))',
+  versioned: "create table @ (id int primary key, a int) comment = 'x' with system versioning",
+  versioned_partitions:
+    'create table @ (id int primary key, a int) with system versioning partition by system_time (partition p0 history, partition pn current)',
+  versioned_interval:
+    'create table @ (id int primary key, a int) with system versioning partition by system_time interval 1 month partitions 3',
+  versioned_read:
+    'create table @ (id int primary key, a int) with system versioning; create view @_v as select id from @; create trigger @_t before insert on @ for each row set new.a = 1',
+  versioned_period:
+    'create table @ (id int primary key, a int, s timestamp(6) generated always as row start, e timestamp(6) generated always as row end, period for system_time (s, e)) with system versioning partition by system_time limit 1000 partitions 3; create view @_v as select id from @; create view @_w as select id from @_v; create trigger @_t before insert on @ for each row set new.a = 1',
   index_ignored: 'create table @ (id int primary key, a int, key @_k (a) ignored)',
   index_block: 'create table @ (id int primary key, a int, key @_k (a) key_block_size = 1024)',
   table_page_compressed: 'create table @ (id int primary key) page_compressed = 1 page_compression_level = 5',
@@ -46,4 +95,13 @@ export const MARIADB_ONLY: RemadeCases = {
   table_period: 'create table @ (id int primary key, s date, e date, period for p (s, e))',
 };
 
-export const MARIADB_ONLY_SAID: readonly string[] = ['index_block', 'table_period'];
+/** A check in the definition of a column belongs to the column. */
+export const MARIADB_ONLY_SAID: readonly string[] = [
+  'check_column',
+  'default_sequence',
+  'default_sequence_s',
+  'table_period',
+  'versioned_period',
+  'versioned_period_v',
+  'versioned_period_w',
+];

@@ -1,8 +1,9 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
-import { MYSQL_OBJECTS } from './remade-mysql-more.ts';
+import { MYSQL_OBJECTS, MYSQL_SPELLINGS } from './remade-mysql-more.ts';
 
 export const MYSQL_CASES: RemadeCases = {
   ...MYSQL_OBJECTS,
+  ...MYSQL_SPELLINGS,
   ...columns({
     type_tinyint: 'tinyint',
     type_tinyint_unsigned: 'tinyint unsigned not null',
@@ -172,9 +173,3 @@ create table parents (id int primary key, code varchar(10) unique);
 create table unsigned_parents (id int unsigned auto_increment primary key);
 create table pairs (a int, b int, primary key (a, b));
 `;
-
-/** The tables with something that a schema file cannot describe, which a warning says. */
-export const MYSQL_SAID: readonly string[] = ['default_uuid', 'key_descending', 'key_prefix'];
-
-/** On MariaDB, a check in the definition of a column belongs to the column. */
-export const MARIADB_SAID: readonly string[] = [...MYSQL_SAID, 'check_column'];

@@ -2,8 +2,9 @@ import type { Connection } from '../../core/dialect.ts';
 import type { Target } from '../../core/migration/target.ts';
 import type { TestEngine } from './engines.ts';
 import type { RemadeCases } from './remade-cases.ts';
-import { MARIADB_SAID, MYSQL_CASES, MYSQL_SAID, MYSQL_SETUP } from './remade-mysql.ts';
+import { MYSQL_CASES, MYSQL_SETUP } from './remade-mysql.ts';
 import { MARIADB_ONLY, MARIADB_ONLY_SAID, MYSQL_ONLY, MYSQL_ONLY_SAID } from './remade-mysql-more.ts';
+import { MARIADB_WHOLE, MYSQL_WHOLE } from './remade-mysql-whole.ts';
 import { POSTGRESQL_CASES, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './remade-postgresql.ts';
 import { POSTGRESQL_FACTS } from './remade-postgresql-facts.ts';
 import { type Facts, type Remade, remakeFrom } from './remake-files.ts';
@@ -19,8 +20,8 @@ export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said:
   if (dialect.name === 'postgresql') return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, said: POSTGRESQL_SAID };
   const [more, said] =
     name === 'mysql'
-      ? [MYSQL_ONLY, [...MYSQL_SAID, ...MYSQL_ONLY_SAID]]
-      : [MARIADB_ONLY, [...MARIADB_SAID, ...MARIADB_ONLY_SAID]];
+      ? [{ ...MYSQL_ONLY, ...MYSQL_WHOLE }, MYSQL_ONLY_SAID]
+      : [{ ...MARIADB_ONLY, ...MARIADB_WHOLE }, MARIADB_ONLY_SAID];
   return { setup: MYSQL_SETUP, cases: { ...MYSQL_CASES, ...more }, said };
 }
 

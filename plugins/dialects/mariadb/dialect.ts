@@ -16,6 +16,9 @@ export const mariadbTraits: Traits = {
   replacesRoutines: true,
   dropCheck: 'DROP CONSTRAINT',
   copiesForExpressionDefaults: false,
+  unshownAction: 'RESTRICT',
+  hasLongLiterals: true,
+  hasUnenforcedChecks: false,
   hasColumnChecks: true,
   addsZeroDefault: true,
   locksForeignKeyTypes: true,
@@ -30,10 +33,14 @@ export const mariadbTraits: Traits = {
   arrayCheck: (column) => `json_valid(${column}) and json_type(${column}) = 'ARRAY'`,
   json: { equals: (column, literal) => `json_equals(${column}, ${literal})`, equalsSince: [10, 7, 0] },
   catalog: {
+    // One without columns for its period, and whose columns all have a history.
+    isTable: `(t.table_type = 'BASE TABLE' OR (t.table_type = 'SYSTEM VERSIONED' AND NOT EXISTS (SELECT 1 FROM information_schema.columns v
+      WHERE v.table_schema = t.table_schema AND v.table_name = t.table_name
+        AND (v.extra LIKE '%WITHOUT SYSTEM VERSIONING%' OR v.generation_expression IN ('ROW START', 'ROW END')))))`,
     indexExpression: 'NULL',
     isHiddenIndex: "s.ignored = 'YES'",
     hiddenIndex: 'IGNORED',
-    checksQuery: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS unsupported, k.level = 'Column' AS of_column
+    checksQuery: `SELECT k.table_name AS t, k.constraint_name AS n, k.check_clause AS e, NULL AS native, k.level = 'Column' AS of_column
   FROM information_schema.check_constraints k WHERE k.constraint_schema = DATABASE()`,
     // Only read for spatial columns: that view opens every table.
     spatialAttribute: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')
@@ -65,7 +72,7 @@ function parseDefault(value: string): CatalogDefault | undefined {
   if (value === 'NULL') return undefined;
   const string = parseString(value);
   if (string !== undefined) return { literal: string };
-  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? { literal: value } : { expression: value };
+  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? { literal: value, isNumber: true } : { expression: value };
 }
 
 export default definePlugin({

@@ -25,6 +25,9 @@ export const mysqlTraits: Traits = {
   dropCheck: 'DROP CHECK',
   renamedConstraintSuffixes: { foreignKey: '_ibfk_', check: '_chk_' },
   copiesForExpressionDefaults: true,
+  unshownAction: 'NO ACTION',
+  hasLongLiterals: false,
+  hasUnenforcedChecks: true,
   hasColumnChecks: false,
   addsZeroDefault: false,
   locksForeignKeyTypes: false,
@@ -38,10 +41,11 @@ export const mysqlTraits: Traits = {
     orderable: (literal) => `CAST(${literal} AS JSON)`,
   },
   catalog: {
+    isTable: "t.table_type = 'BASE TABLE'",
     indexExpression: 's.expression',
     isHiddenIndex: "s.is_visible = 'NO'",
     hiddenIndex: 'INVISIBLE',
-    checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'is not enforced' END AS unsupported, 0 AS of_column
+    checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'NOT ENFORCED' END AS native, 0 AS of_column
   FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,

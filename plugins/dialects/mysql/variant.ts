@@ -38,6 +38,12 @@ export interface Traits {
   readonly followsRenames: boolean;
   /** Adding a column with an expression as its default copies the table. */
   readonly copiesForExpressionDefaults: boolean;
+  /** The default of a text or a blob may be a literal. Otherwise it is an expression. */
+  readonly hasLongLiterals: boolean;
+  /** A check can be declared and not enforced. */
+  readonly hasUnenforcedChecks: boolean;
+  /** What the catalog has for a foreign key without actions. SHOW CREATE TABLE has the others. */
+  readonly unshownAction: 'NO ACTION' | 'RESTRICT';
   /** A check in a column definition belongs to the column, and a MODIFY without it drops it. Otherwise it is a table check. */
   readonly hasColumnChecks: boolean;
   /** A required ON UPDATE column without a default gets the date zero as its default. */
@@ -68,13 +74,15 @@ export interface Traits {
     orderable?(literal: string): string;
   };
   readonly catalog: {
+    /** For `information_schema.tables t`: whether it is a table that svc can create. */
+    readonly isTable: string;
     /** For `information_schema.statistics s`: the expression in place of a column, or NULL. */
     readonly indexExpression: string;
     /** For `information_schema.statistics s`: whether queries do not use the index. */
     readonly isHiddenIndex: string;
     /** The word for such an index. */
     readonly hiddenIndex: string;
-    /** Returns `t` (table), `n` (name), `e` (expression), `unsupported` (why) and `of_column` (1 for a column's check). */
+    /** Returns `t` (table), `n` (name), `e` (expression), `native` (what follows it) and `of_column` (1 for a column's check). */
     readonly checksQuery: string;
     /** For `information_schema.columns c`: a spatial column's attribute that is not part of its type, or NULL. */
     readonly spatialAttribute: string;

@@ -71,8 +71,12 @@ function normalizeDateTime(text: string): string {
 function normalizeTimestamp(text: string): string {
   const zoned = /(Z|[+-]\d\d(:?\d\d)?)$/.test(text.slice(10)) ? text : `${text}Z`;
   const at = new Date(zoned.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
-  return Number.isNaN(at.getTime()) ? text : `${normalizeDateTime(at.toISOString().slice(0, -1))}Z`;
+  return Number.isNaN(at.getTime()) ? text : `${normalizeDateTime(withMicroseconds(at, text).slice(0, -1))}Z`;
 }
+
+/** The moment in UTC, with the digits of the text beyond a millisecond, which no `Date` has. */
+export const withMicroseconds = (at: Date, text: string): string =>
+  at.toISOString().replace('Z', `${/\.\d{3}(\d+)/.exec(text)?.[1] ?? ''}Z`);
 
 export function setFlags(fields: Map<string, Field>, name: string, flags: Partial<Field>): void {
   const field = fields.get(name);

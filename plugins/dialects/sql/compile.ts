@@ -85,7 +85,7 @@ function createCollection<Step>(
     ...(key.length > 0 ? [primaryKeyConstraint(grammar, key, name)] : []),
     ...[...constraints.values()].map((constraint) => {
       assertIdentifier(grammar, constraint.name, 'constraint');
-      return grammar.primaryKey?.(constraint.columns) ?? constraintDefinition(grammar, constraint);
+      return grammar.primaryKey?.(constraint.columns, constraint) ?? constraintDefinition(grammar, constraint);
     }),
     ...all.flatMap((field) => fieldConstraints(grammar, field, name)),
   ];

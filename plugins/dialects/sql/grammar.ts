@@ -37,7 +37,7 @@ export interface Grammar<Step = unknown> {
   /** The check condition of an enum column, on engines without enum types. */
   enumCheck(field: Field): string | undefined;
   /** A primary key in CREATE TABLE, on engines that do not name it. */
-  primaryKey?(columns: readonly string[]): string;
+  primaryKey?(columns: readonly string[], constraint?: Constraint): string;
   /** `lines` define the columns and constraints; `key` has the names of the primary key. Throws `not_supported`. */
   createTable(
     name: string,

@@ -9,6 +9,8 @@ export interface CatalogTable {
   readonly collation: string;
   /** `row_format=COMPRESSED` and others, as the server writes them. */
   readonly options: string;
+  /** Its rows have a history. */
+  readonly versioned: boolean;
   readonly columns: readonly CatalogColumn[];
   readonly indexes: readonly CatalogIndex[];
   readonly foreignKeys: readonly CatalogForeignKey[];
@@ -55,11 +57,12 @@ interface CatalogCheck {
   readonly expression: string;
   /** Part of the column's definition. */
   readonly ofColumn: boolean;
-  readonly unsupported: string | null;
+  /** What follows its expression: NOT ENFORCED. */
+  readonly native: string | null;
 }
 
 /** A default as the catalog has it: the text of a value, or an expression. */
-export type CatalogDefault = { readonly literal: string } | { readonly expression: string };
+export type CatalogDefault = { readonly literal: string; readonly isNumber?: true } | { readonly expression: string };
 
 /**
  * Whether the server created the index for a foreign key, because no other index begins with its columns. It has the name of

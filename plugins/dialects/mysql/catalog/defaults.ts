@@ -26,7 +26,8 @@ export function parseDefault(found: CatalogDefault, field: Omit<Field, 'default'
         : parseText(parseTextExpression(expression) ?? parseNumber(expression), field);
     return value === undefined ? { $expression: expression } : canonicalDefault(value, field);
   }
-  const value = parseText(found.literal, field);
+  const isBytes = type === 'binary' || type === 'blob';
+  const value = isBytes ? parseBytesExpression(found.literal) : parseText(found.literal, field);
   return value === undefined ? { $expression: literalSql(found.literal) } : canonicalDefault(value, field);
 }
 
@@ -36,6 +37,10 @@ export const hasZeroDate = ({ type, default: found }: Pick<CatalogColumn, 'type'
   found !== undefined &&
   'literal' in found &&
   /^\d{4}-(00-\d\d|\d\d-00)/.test(found.literal);
+
+/** It names the database of the sequence. */
+export const hasSequenceDefault = ({ default: found }: Pick<CatalogColumn, 'default'>): boolean =>
+  found !== undefined && 'expression' in found && /\b(?:nextval|lastval|setval)\(/i.test(found.expression);
 
 const parseNumber = (expression: string): string | undefined => /^\(?(-?\d+(?:\.\d+)?)\)?$/.exec(expression)?.[1];
 
@@ -47,7 +52,9 @@ export function defaultSql(found: CatalogDefault): string {
 }
 
 function literalSql(literal: string): string {
-  return /^(-?\d+(\.\d+)?(e[+-]?\d+)?|b'[01]*'|0x[0-9a-f]*)$/i.test(literal) ? literal : quoteLiteral(literal);
+  const hex = /^0x([0-9a-f]*)$/.exec(literal)?.[1];
+  if (hex !== undefined) return `x'${hex}'`;
+  return /^(-?\d+(\.\d+)?(e[+-]?\d+)?|b'[01]*')$/i.test(literal) ? literal : quoteLiteral(literal);
 }
 
 function parseText(value: string | undefined, { type }: Pick<Field, 'type'>): Json | undefined {
@@ -58,7 +65,7 @@ function parseText(value: string | undefined, { type }: Pick<Field, 'type'>): Js
 }
 
 /** The spelling of a literal that model and catalog share. */
-export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'scale'>): Default {
+export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'scale' | 'native'>): Default {
   if (isExpression(value) || value === 'now') return value;
   switch (field.type) {
     case 'decimal':
@@ -66,10 +73,21 @@ export function canonicalDefault(value: Default, field: Pick<Field, 'type' | 'sc
     case 'float':
       // The catalog stores six digits.
       return Number(Math.fround(Number(value)).toPrecision(6));
+    case 'binary':
+      // The server fills it up with zeros.
+      return /^binary\b/i.test(field.native ?? '') ? withoutTrailingZeros(String(value)) : value;
     default:
       return normalizeText(value, field.type);
   }
 }
+
+const withoutTrailingZeros = (base64: string): string =>
+  Buffer.from(
+    Buffer.from(base64, 'base64')
+      .toString('hex')
+      .replace(/(?:00)+$/, ''),
+    'hex',
+  ).toString('base64');
 
 /** Rounded as the server rounds it, without trailing zeros. A number if it prints the same digits, otherwise a string. */
 function roundDecimal(value: string, scale: number): Json {

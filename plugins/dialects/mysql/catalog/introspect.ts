@@ -6,6 +6,7 @@ import type {
   Default,
   Field,
   Index,
+  PrimaryKeyConstraint,
   ReferentialAction,
   SchemaModel,
 } from '../../../../core/schema/model.ts';
@@ -15,7 +16,7 @@ import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { isServerUuid } from '../compile/generated-uuid.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { canonicalTableOptions } from '../compile/native-options.ts';
+import { canonicalTableOptions, VERSIONED } from '../compile/native-options.ts';
 import { canonicalType, type ReadType, readType, UUID_COLLATION } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
 import {
@@ -27,28 +28,30 @@ import {
   isAutomaticIndex,
   PRIMARY_KEY,
 } from './catalog-table.ts';
-import { hasZeroDate, parseDefault } from './defaults.ts';
+import { hasSequenceDefault, hasZeroDate, parseDefault } from './defaults.ts';
 import { columnsIn, withoutOuterParentheses } from './show-create-table.ts';
+import { columnList } from './shown-tables.ts';
 
 export interface Introspection {
   readonly model: SchemaModel;
   readonly unsupported: readonly UnsupportedObject[];
 }
 
-/** The tables as a model in normal form, without the collation that a new table gets, and the objects that a model cannot describe. */
-export function introspectTables(
-  traits: Traits,
-  tables: readonly CatalogTable[],
-  defaultCollation: string,
-): Introspection {
+interface IntrospectContext {
+  readonly traits: Traits;
+  /** The collation that a new table gets, which is no option of a table. */
+  readonly defaultCollation: string;
+  /** With what SHOW CREATE TABLE distinguishes and the normal form does not. */
+  readonly asShown: boolean;
+}
+
+/** The tables as a model, in normal form unless `asShown`, and the objects that a model cannot describe. */
+export function introspectTables(context: IntrospectContext, tables: readonly CatalogTable[]): Introspection {
   const unsupported: UnsupportedObject[] = [];
   const model = new Map(
     tables
       .filter(({ name }) => !isKeptName(name))
-      .map((table) => [
-        table.name,
-        collectionOf(traits, withoutKept(withoutGeneratedKey(table)), defaultCollation, unsupported),
-      ]),
+      .map((table) => [table.name, collectionOf(context, withoutKept(withoutGeneratedKey(table)), unsupported)]),
   );
   return { model: withoutLooseKeys(model, unsupported), unsupported };
 }
@@ -112,12 +115,8 @@ UNION ALL SELECT column_name, table_name FROM information_schema.columns WHERE t
   return new Map(rows.map(({ name, t }) => [String(name), t === null ? undefined : String(t)]));
 }
 
-function collectionOf(
-  traits: Traits,
-  table: CatalogTable,
-  defaultCollation: string,
-  unsupported: UnsupportedObject[],
-): Collection {
+function collectionOf(context: IntrospectContext, table: CatalogTable, unsupported: UnsupportedObject[]): Collection {
+  const { traits, defaultCollation } = context;
   const note = (what: string, field?: string) =>
     unsupported.push({ collection: table.name, ...(field !== undefined && { field }), what });
   const leaveOut = (kind: 'constraint' | 'index', name: string, why: string) =>
@@ -131,16 +130,15 @@ function collectionOf(
   for (const index of table.indexes) {
     const columns = index.columns.map(({ name }) => name);
     const [only = ''] = columns;
-    if (index.native !== null && index.name === PRIMARY_KEY)
-      leaveOut('constraint', index.name, 'is on the beginning of values');
-    else if (index.name === PRIMARY_KEY && inOrder(columns, order)) for (const name of columns) primary.add(name);
-    else if (index.name === PRIMARY_KEY)
-      constraints.set(PRIMARY_KEY, { name: PRIMARY_KEY, type: 'primaryKey', columns });
-    else if (isUniqueFlag(table.name, index)) unique.add(only);
+    if (index.name === PRIMARY_KEY) {
+      const key = primaryKeyOf(index);
+      if (key.native === undefined && inOrder(columns, order)) for (const name of columns) primary.add(name);
+      else constraints.set(PRIMARY_KEY, key);
+    } else if (isUniqueFlag(table.name, index)) unique.add(only);
     else if (!isAutomaticIndex(index, table.foreignKeys)) indexes.set(index.name, modelIndex(index));
   }
   for (const key of table.foreignKeys) {
-    const read = foreignKey(key);
+    const read = foreignKey(context, key);
     if (read) constraints.set(read.name, read);
     else leaveOut('constraint', key.name, 'references another database');
   }
@@ -151,9 +149,7 @@ function collectionOf(
     const json = order.find(
       (name) => withoutOuterParentheses(check.expression) === `json_valid(${quoteIdentifier(name)})`,
     );
-    if (check.unsupported !== null)
-      note(`has the constraint "${check.name}", which ${check.unsupported}; svc creates a plain one`);
-    if (array !== undefined) arrays.add(array);
+    if (array !== undefined && check.native === null) arrays.add(array);
     else if (json !== undefined && check.ofColumn) texts.add(json);
     else if (check.ofColumn) note('has a check in its definition; svc creates table checks', check.name);
     else {
@@ -163,12 +159,13 @@ function collectionOf(
         type: 'check',
         columns,
         expression: withoutOuterParentheses(check.expression),
+        ...(check.native !== null && { native: check.native }),
       });
     }
   }
   const fields = table.columns.map((column): [string, Field] => [
     column.name,
-    fieldOf(traits, column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
+    fieldOf(context, column, table, { primary, unique, arrays, texts }, (what) => note(what, column.name)),
   ]);
   return {
     name: table.name,
@@ -180,10 +177,12 @@ function collectionOf(
 }
 
 function optionsOf(
-  { collation, engine, comment, options }: CatalogTable,
+  { collation, engine, comment, options, versioned }: CatalogTable,
   defaultCollation: string,
 ): Collection['options'] {
-  const native = canonicalTableOptions(`${engine === 'InnoDB' ? '' : `ENGINE=${engine} `}${options}`);
+  const native = canonicalTableOptions(
+    `${engine === 'InnoDB' ? '' : `ENGINE=${engine} `}${options}${versioned ? ` ${VERSIONED}` : ''}`,
+  );
   const differs = collation !== defaultCollation;
   if (!differs && native === '' && comment === '') return {};
   return {
@@ -215,27 +214,31 @@ interface Flags {
 }
 
 function fieldOf(
-  { catalog: { expressionsLoseCharacters } }: Traits,
+  { traits, asShown }: IntrospectContext,
   column: CatalogColumn,
   table: CatalogTable,
   flags: Flags,
   note: (what: string) => void,
 ): Field {
   const { name, extra } = column;
-  const isLost = expressionsLoseCharacters && column.generated.includes('?');
+  const isLost = traits.catalog.expressionsLoseCharacters && column.generated.includes('?');
   if (isLost) note('is computed with characters that the catalog may not have');
   const known = isLost ? { ...column, generated: '' } : column;
   const read = nativeType(known, typeOf(column, flags), table.collation);
   const isZero = hasZeroDate(column);
+  const isOfSequence = hasSequenceDefault(column);
+  if (isOfSequence) note('takes its default from a sequence, which svc does not set');
   if (isZero) note('has a zero date as its default, which svc keeps and does not create');
-  const found = isZero ? undefined : column.default;
-  const value = found && (parseBits(found, read) ?? parseDefault(found, read));
-  if (found && 'expression' in found && isServerUuid(found.expression))
+  const found = isZero || isOfSequence ? undefined : column.default;
+  const own = found && (parseBits(found, read) ?? parseDefault(found, read));
+  const value = (asShown ? shownDefault(found, own, read) : undefined) ?? own;
+  if (found && 'expression' in found && value === undefined && isServerUuid(found.expression))
     note('takes uuid() as its default; svc creates random UUIDs');
   const autoIncrement = /\bauto_increment\b/i.test(extra);
   return {
     name,
     ...read,
+    ...(read.type === 'time' && hasDurationDefault(found) && { native: canonicalType(column.type) }),
     ...(read.type === 'array' && { items: 'string' as const }),
     ...(flags.primary.has(name) && { primaryKey: true }),
     ...((autoIncrement || (found !== undefined && value === undefined)) && { autoGenerate: true }),
@@ -245,6 +248,25 @@ function fieldOf(
     ...(value !== undefined && { default: value }),
   };
 }
+
+/** A default that the normal form has as another one: a UUID of the server, `(now())` for CURRENT_TIMESTAMP, bytes. */
+function shownDefault(
+  found: CatalogDefault | undefined,
+  value: Default | undefined,
+  { type }: Pick<Field, 'type'>,
+): Default | undefined {
+  if (!found) return undefined;
+  // A number that the server keeps as the default of a text.
+  if ('literal' in found) return found.isNumber && type === 'text' ? { $expression: found.literal } : undefined;
+  const { expression } = found;
+  const isOther =
+    value === undefined ? isServerUuid(expression) : /^(?:now\b|0x|unhex\(|convert\(0x)/i.test(expression);
+  return isOther ? { $expression: expression } : undefined;
+}
+
+/** Beyond a day, which only a field with a type of the engine may have. */
+const hasDurationDefault = (found: CatalogDefault | undefined): boolean =>
+  found !== undefined && 'literal' in found && /^(?:-|\d{3})/.test(found.literal);
 
 /** The type with what svc has no words for, in the language of the server. */
 export function nativeType(column: CatalogColumn, { inexact, ...read }: ReadType, tableCollation: string): ReadType {
@@ -289,12 +311,29 @@ const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION' | 
 };
 
 /** The engine treats RESTRICT as NO ACTION, and the catalogs name it differently. */
-function foreignKey({ name, columns, table, target, ...rules }: CatalogForeignKey): Constraint | undefined {
+function foreignKey(
+  { traits: { unshownAction }, asShown }: IntrospectContext,
+  { name, columns, table, target, ...rules }: CatalogForeignKey,
+): Constraint | undefined {
   if (table === null) return undefined;
-  const onDelete = ACTIONS[rules.onDelete];
-  const onUpdate = ACTIONS[rules.onUpdate];
+  const isShown = (rule: string, action: string): boolean => asShown && rule === action && action !== unshownAction;
+  const actionOf = (rule: string): Exclude<ReferentialAction, 'NO ACTION'> | undefined =>
+    ACTIONS[rule] ?? (isShown(rule, 'RESTRICT') ? 'RESTRICT' : undefined);
+  const onDelete = actionOf(rules.onDelete);
+  const onUpdate = actionOf(rules.onUpdate);
   const references = { table, columns: target, ...(onDelete && { onDelete }), ...(onUpdate && { onUpdate }) };
-  return { name, type: 'foreignKey', columns, references };
+  const native = [
+    ...(isShown(rules.onDelete, 'NO ACTION') ? ['ON DELETE NO ACTION'] : []),
+    ...(isShown(rules.onUpdate, 'NO ACTION') ? ['ON UPDATE NO ACTION'] : []),
+  ].join(' ');
+  return { name, type: 'foreignKey', columns, references, ...(native !== '' && { native }) };
+}
+
+/** With `native` if the key is descending or on the beginning of values. */
+export function primaryKeyOf(index: CatalogIndex): PrimaryKeyConstraint {
+  const native = index.native ?? (index.columns.some(({ descending }) => descending) ? columnList(index) : undefined);
+  const columns = [...new Set(index.columns.map(({ name }) => name))];
+  return { name: PRIMARY_KEY, type: 'primaryKey', columns, ...(native !== undefined && { native }) };
 }
 
 export function modelIndex({ name, unique, native, columns }: CatalogIndex): Index {
@@ -308,49 +347,3 @@ export function modelIndex({ name, unique, native, columns }: CatalogIndex): Ind
     ...(unique && { unique: true }),
   };
 }
-
-/** What is neither in a model nor an object: sequences and system-versioned tables of MariaDB. */
-export async function readUnsupportedObjects(exec: ExecSql): Promise<UnsupportedObject[]> {
-  const rows = await rowsOf(exec, UNSUPPORTED_OBJECTS);
-  const found = rows.map(({ collection, what }) => ({
-    ...(typeof collection === 'string' && { collection }),
-    what: String(what),
-  }));
-  if (await canSeeTriggers(exec)) return found;
-  return [...found, { what: 'may have triggers, which its user cannot see without the privilege TRIGGER' }];
-}
-
-/** Without the privilege, the server shows no triggers, as if there were none. */
-async function canSeeTriggers(exec: ExecSql): Promise<boolean> {
-  const [database] = await rowsOf(exec, 'SELECT DATABASE() AS name');
-  const grants = await rowsOf(exec, 'SHOW GRANTS');
-  return grants.some((row) => {
-    const [, privileges = '', scope] =
-      /^GRANT (.*?) ON (\*|`(?:[^`]|``)*`)\.\* TO /s.exec(String(Object.values(row)[0])) ?? [];
-    if (scope === undefined || !/\b(TRIGGER|ALL PRIVILEGES)\b/.test(privileges)) return false;
-    return scope === '*' || grantPattern(scope.slice(1, -1).replaceAll('``', '`')).test(String(database?.name));
-  });
-}
-
-/** Database names in a grant are patterns. */
-const grantPattern = (name: string): RegExp =>
-  new RegExp(
-    `^${name.replace(/\\(.)|([%_])|([^\w])/gs, (_, escaped, wild, other) =>
-      wild === '%' ? '.*' : wild === '_' ? '.' : (escaped ?? other).replace(/\W/g, '\\$&'),
-    )}$`,
-    's',
-  );
-
-const UNSUPPORTED_OBJECTS = `
-SELECT t.table_name AS collection, CONCAT('is a ', LOWER(t.table_type), ', which svc cannot create') AS what
-FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type NOT IN ('BASE TABLE', 'VIEW') AND t.table_name NOT LIKE '\\_svc\\_%'
-UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', whose text its user may not see') FROM (
-  SELECT 'view' AS kind, table_name AS name FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition = ''
-  UNION ALL SELECT LOWER(routine_type), routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition IS NULL
-    AND routine_type IN ('FUNCTION', 'PROCEDURE')) hidden
-UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', which was made with another sql_mode: ', sql_mode) FROM (
-  SELECT LOWER(routine_type) AS kind, routine_name AS name, sql_mode FROM information_schema.routines WHERE routine_schema = DATABASE()
-  UNION ALL SELECT 'trigger', trigger_name, sql_mode FROM information_schema.triggers WHERE trigger_schema = DATABASE()
-  UNION ALL SELECT 'event', event_name, sql_mode FROM information_schema.events WHERE event_schema = DATABASE()) made
-WHERE sql_mode REGEXP 'ANSI_QUOTES|PIPES_AS_CONCAT|NO_BACKSLASH_ESCAPES|HIGH_NOT_PRECEDENCE|IGNORE_SPACE' OR sql_mode NOT LIKE '%STRICT%'
-ORDER BY collection, what`;

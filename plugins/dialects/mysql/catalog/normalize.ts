@@ -15,13 +15,21 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { uniqueName } from '../../sql/names.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import { assertCollationName, canonicalTableOptions, nativeIndex } from '../compile/native-options.ts';
+import { assertCollationName, canonicalTableOptions } from '../compile/native-options.ts';
 import { isAutoIncrement, readType, STRING_LENGTH } from '../compile/types.ts';
 import type { Traits } from '../variant.ts';
-import { type CatalogDefault, PRIMARY_KEY } from './catalog-table.ts';
+import { type CatalogDefault, type CatalogIndex, PRIMARY_KEY } from './catalog-table.ts';
 import { canonicalDefault, parseDefault } from './defaults.ts';
-import { modelIndex, nativeType } from './introspect.ts';
-import { indexOf } from './read-catalog.ts';
+import { nativeType, primaryKeyOf } from './introspect.ts';
+import {
+  nativeKeyOf,
+  PROBED_KEY,
+  probedIndex,
+  readIndexes,
+  respellIndexes,
+  withoutPlainKey,
+  withoutPlainText,
+} from './native-indexes.ts';
 import { columnsIn, lineOf, replaceSupplementary, textAfter, withoutOuterParentheses } from './show-create-table.ts';
 import { hexSql } from './supplementary-characters.ts';
 
@@ -36,13 +44,16 @@ function normalizeCollection(collection: Collection): Collection {
   const indexes = new Map<string, Index>();
   for (const constraint of collection.constraints.values()) {
     switch (constraint.type) {
-      case 'check':
-        constraints.set(constraint.name, constraint);
+      case 'check': {
+        const { native, ...check } = constraint;
+        constraints.set(check.name, { ...check, ...(native !== undefined && { native: native.toUpperCase() }) });
         break;
+      }
       case 'foreignKey': {
-        const { onDelete, onUpdate, ...references } = constraint.references;
-        constraints.set(constraint.name, {
-          ...constraint,
+        const { native: _, ...key } = constraint;
+        const { onDelete, onUpdate, ...references } = key.references;
+        constraints.set(key.name, {
+          ...key,
           references: {
             ...references,
             ...(onDelete && onDelete !== 'RESTRICT' && { onDelete }),
@@ -56,14 +67,23 @@ function normalizeCollection(collection: Collection): Collection {
         indexes.set(constraint.name, { name: constraint.name, columns, unique: true });
         break;
       }
-      case 'primaryKey':
-        for (const name of constraint.columns) setFlags(fields, name, { required: true });
-        if (isInOrder(collection, constraint.columns))
-          for (const name of constraint.columns) setFlags(fields, name, { primaryKey: true });
-        else constraints.set(PRIMARY_KEY, { ...constraint, name: PRIMARY_KEY });
+      case 'primaryKey': {
+        const { columns } = constraint;
+        const native = withoutPlainKey(constraint.native);
+        for (const name of columns) setFlags(fields, name, { required: true });
+        if (native === undefined && isInOrder(collection, columns))
+          for (const name of columns) setFlags(fields, name, { primaryKey: true });
+        else
+          constraints.set(PRIMARY_KEY, {
+            name: PRIMARY_KEY,
+            type: 'primaryKey',
+            columns,
+            ...(native !== undefined && { native }),
+          });
+      }
     }
   }
-  for (const index of collection.indexes.values()) indexes.set(index.name, index);
+  for (const index of collection.indexes.values()) indexes.set(index.name, withoutPlainText(index));
   for (const [name, index] of indexes) {
     const [only, ...more] = index.columns;
     if (isAutomaticIndex(index, constraints.get(name))) indexes.delete(name);
@@ -127,7 +147,6 @@ function normalizeField(field: Field): Field {
 }
 
 const PROBE = quoteIdentifier('_svc_expressions');
-
 export interface NormalizeContext {
   readonly session: Session;
   readonly traits: Traits;
@@ -143,7 +162,7 @@ export interface NormalizeContext {
 export async function normalizeExpressions(context: NormalizeContext, model: SchemaModel): Promise<SchemaModel> {
   const found = new Map(model);
   for (const collection of model.values()) {
-    if (!hasServerSpelling(collection)) continue;
+    if (!hasServerSpelling(collection) && nativeKeyOf(collection) === undefined) continue;
     found.set(collection.name, await context.session.exclusive((exec) => respellCollection(exec, context, collection)));
   }
   return found;
@@ -155,6 +174,7 @@ async function respellCollection(
   collection: Collection,
 ): Promise<Collection> {
   const { name, fields, constraints, indexes, options } = collection;
+  const key = nativeKeyOf(collection);
   const checks = [...constraints.values()].filter((constraint) => constraint.type === 'check');
   const lines = [
     // A server may require a primary key.
@@ -168,6 +188,7 @@ async function respellCollection(
     }),
     ...checks.map((check) => constraintDefinition(grammar, check)),
     ...[...indexes.values()].flatMap((index) => probedIndex(index, name)),
+    ...(key === undefined ? [] : probedIndex({ name: PROBED_KEY, unique: true, native: key }, name)),
   ];
   try {
     const replaced = replaceSupplementary(lines.join(', '));
@@ -181,61 +202,18 @@ async function respellCollection(
     for (const [key, field] of fields) {
       read.set(key, await respellField(exec, traits, types.get(key) ?? field, text));
     }
+    const found = await readIndexes(exec, traits, PROBE, collection);
     return {
       ...collection,
       fields: read,
-      indexes: await respellIndexes(exec, traits, indexes, [...fields.keys()]),
+      indexes: respellIndexes(indexes, found),
       constraints: new Map(
-        [...constraints].map(([key, constraint]) => [
-          key,
-          constraint.type === 'check' ? respellCheck(constraint, text, [...fields.keys()]) : constraint,
-        ]),
+        [...constraints].map(([key, constraint]) => [key, respellConstraint(constraint, text, fields, found)]),
       ),
     };
   } finally {
     await exec(`DROP TEMPORARY TABLE IF EXISTS ${PROBE}`);
   }
-}
-
-/** A temporary table cannot have an index of another kind. */
-function probedIndex({ name, native, unique }: Index, table: string): string[] {
-  if (native === undefined || !native.startsWith('(')) return [];
-  return [`${unique ? 'UNIQUE ' : ''}INDEX ${quoteIdentifier(name)} ${nativeIndex(native, table, name)}`];
-}
-
-async function respellIndexes(
-  exec: ExecSql,
-  traits: Traits,
-  indexes: Collection['indexes'],
-  fields: readonly string[],
-): Promise<Collection['indexes']> {
-  if (![...indexes.values()].some(({ native }) => native !== undefined)) return indexes;
-  const shown = await rowsOf(exec, `SHOW INDEX FROM ${PROBE}`);
-  const rows = shown.map((row) => ({
-    n: row.Key_name,
-    nu: row.Non_unique,
-    c: row.Column_name,
-    o: row.Collation,
-    part: row.Sub_part,
-    kind: row.Index_type,
-    comment: row.Index_comment,
-    e: row.Expression ?? null,
-    hidden: row.Visible === 'NO' || row.Ignored === 'YES' ? 1 : 0,
-  }));
-  return new Map(
-    [...indexes].map(([name, index]) => {
-      const own = rows.filter(({ n }) => n === name);
-      if (index.native === undefined) return [name, index];
-      return [name, own.length > 0 ? modelIndex(indexOf(traits, [name, own], fields)) : withQuotedColumns(index)];
-    }),
-  );
-}
-
-/** `FULLTEXT (a, b)` as the catalog shows it: these indexes are on whole columns. */
-function withQuotedColumns(index: Index): Index {
-  const columns = index.columns.map(({ name }) => quoteIdentifier(name)).join(',');
-  const [, kind = '', rest = ''] = /^(\w+) ?\([^)]*\)(.*)$/s.exec(index.native ?? '') ?? [];
-  return { ...index, native: `${kind.toUpperCase()} (${columns})${rest}` };
 }
 
 /** The native types as the server spells them. */
@@ -274,6 +252,17 @@ function expressionOf(name: string, table: string): string {
   return rest === undefined ? '' : shown.slice(1, shown.length - rest.length - 1);
 }
 
+function respellConstraint(
+  constraint: Constraint,
+  shown: string,
+  fields: Collection['fields'],
+  probed: ReadonlyMap<string, CatalogIndex>,
+): Constraint {
+  if (constraint.type === 'check') return respellCheck(constraint, shown, [...fields.keys()]);
+  const key = constraint.type === 'primaryKey' && constraint.native !== undefined ? probed.get(PROBED_KEY) : undefined;
+  return key ? primaryKeyOf(key) : constraint;
+}
+
 async function respellField(exec: ExecSql, traits: Traits, field: Field, table: string): Promise<Field> {
   if (field.default === undefined || !isExpression(field.default)) return field;
   const shown = textAfter(' DEFAULT ', lineOf(`${quoteIdentifier(field.name)} `, table));
@@ -299,6 +288,6 @@ async function readBinaryDefault(exec: ExecSql, column: string): Promise<Catalog
 function respellCheck(check: CheckConstraint, table: string, fields: readonly string[]): CheckConstraint {
   const shown = lineOf(`CONSTRAINT ${quoteIdentifier(check.name)} CHECK `, table);
   if (shown === '') return check;
-  const expression = withoutOuterParentheses(shown);
+  const expression = withoutOuterParentheses(shown.replace(/ \/\*!80016 NOT ENFORCED \*\/$/, ''));
   return { ...check, expression, columns: columnsIn(expression, fields) };
 }

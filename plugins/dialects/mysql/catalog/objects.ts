@@ -4,26 +4,30 @@ import { quoteIdentifier } from '../compile/literal.ts';
 import { canonicalWords, DEFINER, withName } from '../compile/objects.ts';
 import { partitioningStatement, partitionWords } from '../compile/partitions.ts';
 import { toSvcError } from '../connection/errors.ts';
+import type { Traits } from '../variant.ts';
 import { readTriggerOrders, withOrder, withoutOrder } from './trigger-order.ts';
+import { readBlockedViews, tableNames } from './unsupported-objects.ts';
 
 /** With other quotes, a text is another one here. */
 const IS_READABLE = "sql_mode NOT LIKE '%ANSI_QUOTES%'";
 
-const OBJECTS = `
+const objectsQuery = ({ catalog }: Traits): string => `
 SELECT 'view' AS kind, table_name AS name, '' AS t FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition <> '' AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_type IN ('FUNCTION', 'PROCEDURE') AND routine_definition IS NOT NULL AND routine_name NOT LIKE '\\_svc\\_%' AND ${IS_READABLE}
-UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%' AND event_object_table NOT LIKE '\\_svc\\_%' AND ${IS_READABLE}
-UNION ALL SELECT DISTINCT 'partitions', table_name, '' FROM information_schema.partitions WHERE table_schema = DATABASE() AND partition_name IS NOT NULL AND table_name NOT LIKE '\\_svc\\_%'
+UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%' AND event_object_table NOT LIKE '\\_svc\\_%' AND ${IS_READABLE} AND event_object_table IN (${tableNames(catalog)})
+UNION ALL SELECT DISTINCT 'partitions', table_name, '' FROM information_schema.partitions WHERE table_name IN (${tableNames(catalog)}) AND table_schema = DATABASE() AND partition_name IS NOT NULL AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE() AND ${IS_READABLE}
 ORDER BY kind, name`;
 
 /** What the user may see, without DEFINER, and without the name of the database, so that they can be created in any. */
-export async function readObjects(session: Session): Promise<DatabaseObject[]> {
+export async function readObjects(session: Session, traits: Traits): Promise<DatabaseObject[]> {
   return session.exclusive(async (exec) => {
     const objects: DatabaseObject[] = [];
     const database = await databaseName(exec);
     const orders = await readTriggerOrders(exec);
-    for (const { kind, name, t } of await rowsOf(exec, OBJECTS)) {
+    const blocked = await readBlockedViews(exec, traits);
+    for (const { kind, name, t } of await rowsOf(exec, objectsQuery(traits))) {
+      if (kind === 'view' && blocked.has(String(name))) continue;
       const definition = await readDefinition(exec, String(kind), String(name), database);
       if (definition === undefined) continue; // dropped since
       objects.push(
@@ -74,9 +78,10 @@ function withoutDatabase(text: string, database: string): string {
  */
 export async function normalizeObjects(
   session: Session,
+  traits: Traits,
   objects: readonly DatabaseObject[],
 ): Promise<DatabaseObject[]> {
-  const found = new Map((await readObjects(session)).map((object) => [objectKey(object), object]));
+  const found = new Map((await readObjects(session, traits)).map((object) => [objectKey(object), object]));
   const normal: DatabaseObject[] = [];
   for (const object of objects) {
     const current = found.get(objectKey(object));

@@ -30,6 +30,7 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
         options: String(row.options ?? '')
           .replace(/\bpartitioned\b/, '')
           .trim(),
+        versioned: row.type === 'SYSTEM VERSIONED',
         columns,
         indexes: [...groupRows(indexesOf.get(name) ?? [])].map((index) => indexOf(traits, index, names)),
         foreignKeys: [...groupRows(keysOf.get(name) ?? [])].map(foreignKeyOf),
@@ -37,7 +38,7 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
           name: String(check.n),
           expression: traits.catalog.decodeExpression(String(check.e)),
           ofColumn: Number(check.of_column) === 1,
-          unsupported: check.unsupported === null ? null : String(check.unsupported),
+          native: check.native === null ? null : String(check.native),
         })),
       },
     ];
@@ -144,8 +145,8 @@ function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefin
     tables ? `${column} IN (${tables.map(quoteLiteral).join(', ')})` : `${column} NOT LIKE '\\_svc\\_%'`;
   const inDatabase = (alias: string) => `${alias}.table_schema = DATABASE() AND ${isWanted(`${alias}.table_name`)}`;
   return [
-    `SELECT t.table_name AS t, t.engine AS engine, t.table_collation AS collation, t.create_options AS options, t.table_comment AS comment
-  FROM information_schema.tables t WHERE ${inDatabase('t')} AND t.table_type = 'BASE TABLE' ORDER BY t.create_time, t.table_name`,
+    `SELECT t.table_name AS t, t.engine AS engine, t.table_collation AS collation, t.create_options AS options, t.table_type AS type, t.table_comment AS comment
+  FROM information_schema.tables t WHERE ${inDatabase('t')} AND ${catalog.isTable} ORDER BY t.create_time, t.table_name`,
     `SELECT c.table_name AS t, c.column_name AS n, c.column_type AS type, c.is_nullable AS nullable, c.column_default AS d, c.extra AS x,
     c.character_set_name AS charset, c.collation_name AS collation, c.column_comment AS comment, c.generation_expression AS g,
     ${catalog.spatialAttribute} AS geo

@@ -80,15 +80,15 @@ function lostCharacters({ name }: CatalogColumn, what: string): SvcError {
   });
 }
 
-/** The table with exact supplementary characters and binary defaults, for which the catalog returns question marks. */
+/** The table with exact supplementary characters and binary defaults, for which the catalog has question marks, or the bytes before a zero. */
 export async function withExactDefaults(exec: ExecSql, traits: Traits, table: CatalogTable): Promise<CatalogTable> {
-  const exact = await withExactLiterals(exec, traits, table);
+  const exact = await withExactLiterals(exec, table);
   return traits.catalog.expressionsLoseCharacters ? withExactExpressions(exec, traits, exact) : exact;
 }
 
 /** Reads each default from a row of a probe table with the same columns. */
-async function withExactLiterals(exec: ExecSql, { catalog }: Traits, table: CatalogTable): Promise<CatalogTable> {
-  const isBytes = ({ type }: CatalogColumn) => catalog.expressionsLoseCharacters && isBinary(type);
+async function withExactLiterals(exec: ExecSql, table: CatalogTable): Promise<CatalogTable> {
+  const isBytes = ({ type }: CatalogColumn) => isBinary(type);
   const inexact = table.columns.filter(
     (column) =>
       column.default &&

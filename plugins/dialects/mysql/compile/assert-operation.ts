@@ -15,6 +15,7 @@ import type { Operation } from '../../../../core/schema/operation.ts';
 import { assertRenamedNamesFit } from '../catalog/renamed-constraints.ts';
 import type { Traits } from '../variant.ts';
 import { assertNewWithinLimits, assertWithinLimits, bytesPerCharacter, maxValueBytes } from './limits.ts';
+import { assertNativeConstraint } from './native-options.ts';
 import { columnType, isAutoIncrement } from './types.ts';
 
 const MAX_KEY_BYTES = 3072;
@@ -26,6 +27,7 @@ export function assertValidOperation(traits: Traits, operation: Operation, befor
     case 'createCollection': {
       const created = defineCollection(operation);
       assertNewWithinLimits(created);
+      for (const constraint of created.constraints.values()) assertNativeConstraint(traits, constraint, created.name);
       assertTable(created);
       break;
     }
@@ -55,6 +57,7 @@ export function assertValidOperation(traits: Traits, operation: Operation, befor
       const collection = before.get(operation.collection);
       if (!collection) return;
       const constraint = defineConstraint(operation.constraint, collection.name, collection.fields.keys());
+      assertNativeConstraint(traits, constraint, collection.name);
       const constraints = new Map(collection.constraints).set(constraint.name, constraint);
       assertConstraints({ ...collection, constraints });
       if (constraint.type === 'foreignKey') {
@@ -63,8 +66,7 @@ export function assertValidOperation(traits: Traits, operation: Operation, befor
       }
       if (constraint.type === 'foreignKey' || (constraint.type === 'check' && traits.hasDatabaseWideCheckNames))
         assertConstraintNameFree(before, collection, constraint);
-      if (constraint.type === 'unique' || constraint.type === 'primaryKey')
-        assertFitsIndex(collection, constraint.columns, constraint.name);
+      if (isKeyOfWholeFields(constraint)) assertFitsIndex(collection, constraint.columns, constraint.name);
       break;
     }
     case 'dropCollection':
@@ -162,7 +164,7 @@ function assertConstraints(collection: Collection): void {
       throw invalid(name, 'It references its own columns: every row would reference itself.', 'Remove it.');
   }
   for (const check of constraints.values()) {
-    if (check.type === 'unique' || check.type === 'primaryKey') assertFitsIndex(collection, check.columns, check.name);
+    if (isKeyOfWholeFields(check)) assertFitsIndex(collection, check.columns, check.name);
     if (check.type !== 'check') continue;
     const autoIncrement = check.columns.find((column) => isAutoIncrement(fields.get(column) ?? { type: 'text' }));
     if (autoIncrement !== undefined)
@@ -181,6 +183,9 @@ function assertConstraints(collection: Collection): void {
     }
   }
 }
+
+const isKeyOfWholeFields = ({ type, native }: Constraint): boolean =>
+  native === undefined && (type === 'unique' || type === 'primaryKey');
 
 /** A foreign key compares the stored bytes of values. */
 const isComparable = (one: FieldType, other: FieldType): boolean =>

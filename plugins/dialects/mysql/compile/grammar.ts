@@ -1,7 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { primaryKeyFields } from '../../../../core/schema/keys.ts';
 import { isExpression } from '../../../../core/schema/literal.ts';
-import type { Default, Field } from '../../../../core/schema/model.ts';
+import type { Constraint, Field } from '../../../../core/schema/model.ts';
 import type { NameRules } from '../../../../core/schema/names.ts';
 import type { UnsupportedFeatures } from '../../../../core/schema/unsupported-features.ts';
 import { columnDefinition, defaultExpression } from '../../sql/column.ts';
@@ -62,6 +62,7 @@ const UNSUPPORTED: UnsupportedFeatures = {
   comment: undefined,
   nativeTable: undefined,
   nativeIndex: undefined,
+  nativeConstraint: undefined,
   tableCollation: undefined,
   unloggedTable: { why: 'Every InnoDB table is logged.', next: 'Remove "unlogged" from the options of the table.' },
   concurrentIndex: {
@@ -102,10 +103,10 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     literal,
     defaultLiteral(value, field) {
       if (isBits(field)) return bitsLiteral(String(value));
-      if (isBytes(field)) return `(${bytesExpression(String(value))})`;
-      return isLong(field) || hasSupplementaryCharacters(value, field)
-        ? `(${textExpression(plainText(value, field))})`
-        : literal(value, field);
+      if (isBytes(field) && isLong(field)) return `(${longBytesSql(traits, String(value))})`;
+      if (!isLong(field)) return literal(value, field);
+      const text = plainText(value, field);
+      return `(${traits.hasLongLiterals ? quoteLiteral(text) : textExpression(text)})`;
     },
     nullable: 'NULL',
     generated(field) {
@@ -117,7 +118,7 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
       comment === undefined ? '' : `COMMENT ${quoteLiteral(assertComment(comment, `${table}.${name}`, 1024))}`,
     columnCheck,
     enumCheck: () => undefined,
-    primaryKey: unnamedPrimaryKey,
+    primaryKey,
     createTable(table, { ifNotExists, temporary, collation, comment, native }, lines) {
       const head = `CREATE ${temporary ? 'TEMPORARY ' : ''}TABLE ${ifNotExists ? 'IF NOT EXISTS ' : ''}${quoteIdentifier(table)}`;
       const sql = `${head} (\n  ${lines.join(',\n  ')}\n)${nativeTableOptions(native, table)}${comment ? ` COMMENT=${quoteLiteral(assertComment(comment, table, 2048))}` : ''}`;
@@ -137,7 +138,7 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     addConstraint(table, constraint) {
       const sql =
         constraint.type === 'primaryKey'
-          ? unnamedPrimaryKey(constraint.columns)
+          ? primaryKey(constraint.columns, constraint)
           : constraintDefinition(grammar, constraint, '');
       return alterStatement(traits, table, [{ kind: 'addConstraint', type: constraint.type, sql }]);
     },
@@ -217,8 +218,8 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
 }
 
 /** Its name is always PRIMARY, which MariaDB rejects as a name. */
-const unnamedPrimaryKey = (columns: readonly string[]): string =>
-  `PRIMARY KEY (${columns.map(quoteIdentifier).join(', ')})`;
+const primaryKey = (columns: readonly string[], { native }: Pick<Constraint, 'native'> = {}): string =>
+  `PRIMARY KEY ${native ?? `(${columns.map(quoteIdentifier).join(', ')})`}`;
 
 /** Characters beyond the Basic Multilingual Plane become question marks in the catalog. */
 function assertComment(comment: string, of: string, max: number): string {
@@ -252,12 +253,14 @@ function bitsLiteral(base64: string): string {
   return `b'${digits.replace(/^0+(?=.)/, '')}'`;
 }
 
-/** The catalog returns question marks for a binary literal, or truncates it at the first zero byte. */
 const isBytes = ({ type }: Pick<Field, 'type'>): boolean => type === 'binary' || type === 'blob';
 
-/** Written as an expression: the catalog would lose the characters of a literal. */
-const hasSupplementaryCharacters = (value: Default, { type }: Pick<Field, 'type'>): boolean =>
-  type === 'string' && !isBasicMultilingual(String(value));
+/** As plain text where the server keeps such a default as it was written. */
+function longBytesSql({ hasLongLiterals }: Traits, base64: string): string {
+  const bytes = Buffer.from(base64, 'base64');
+  const isPlain = hasLongLiterals && bytes.every((byte) => byte >= 0x20 && byte < 0x7f);
+  return isPlain ? quoteLiteral(bytes.toString()) : bytesExpression(base64);
+}
 
 /** Existing rows would all get one value, or the server rejects the statement (binary log) or copies the table. */
 function hasComputedDefault({ copiesForExpressionDefaults }: Traits, field: Field): boolean {
@@ -265,11 +268,7 @@ function hasComputedDefault({ copiesForExpressionDefaults }: Traits, field: Fiel
   if (autoGenerate) return !isAutoIncrement(field);
   if (value === undefined) return false;
   if (isExpression(value)) return true;
-  const expressed =
-    isLong(field) ||
-    isBytes(field) ||
-    hasSupplementaryCharacters(value, field) ||
-    (value === 'now' && (type === 'date' || type === 'time'));
+  const expressed = isLong(field) || (value === 'now' && (type === 'date' || type === 'time'));
   return copiesForExpressionDefaults && expressed;
 }
 

@@ -1,7 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json.ts';
 import type { Field } from '../../../../core/schema/model.ts';
-import { numberLiteral } from '../../sql/catalog-values.ts';
+import { numberLiteral, withMicroseconds } from '../../sql/catalog-values.ts';
 
 /** A literal of the field's type. A timestamp requires a session in UTC. */
 export function literal(value: Json, field: Omit<Field, 'name'>): string {
@@ -47,7 +47,7 @@ function utcTimestamp(value: string): string {
   const at = new Date(value.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00'));
   if (Number.isNaN(at.getTime()))
     throw new SvcError('value_invalid', `A timestamp is expected, not ${JSON.stringify(value)}.`);
-  return at.toISOString().slice(0, -1).replace('T', ' ');
+  return withMicroseconds(at, value).slice(0, -1).replace('T', ' ');
 }
 
 export const quoteIdentifier = (name: string): string => `\`${name.replaceAll('`', '``')}\``;

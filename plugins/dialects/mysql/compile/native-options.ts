@@ -1,4 +1,6 @@
 import { SvcError } from '../../../../core/errors.ts';
+import type { Constraint } from '../../../../core/schema/model.ts';
+import type { Traits } from '../variant.ts';
 import { expressionProblem } from './raw.ts';
 import { tokenize } from './tokens.ts';
 
@@ -25,6 +27,28 @@ function beyondIndex(native: string): string | undefined {
   return undefined;
 }
 
+/** Throws `schema_invalid` for anything but the columns of a primary key and what follows another constraint. */
+export function assertNativeConstraint(traits: Traits, { type, name, native }: Constraint, table: string): void {
+  if (native === undefined) return;
+  if (type === 'primaryKey' && native.startsWith('(')) return void nativeIndex(native, table, name);
+  if (type === 'check' && traits.hasUnenforcedChecks && /^NOT ENFORCED$/i.test(native)) return;
+  if (type === 'foreignKey' && NO_ACTIONS.test(native)) return;
+  throw new SvcError('schema_invalid', `"native" of the constraint "${name}" of "${table}" is not valid.`, {
+    why: `${traits.title} has no ${type} with ${JSON.stringify(native)}.`,
+    next: ['Remove "native" from the constraint.'],
+  });
+}
+
+/** What a server shows and does not distinguish from a foreign key without actions. */
+const NO_ACTIONS = /^ON (?:DELETE|UPDATE) NO ACTION(?: ON UPDATE NO ACTION)?$/i;
+
+/** An index without what the catalog does not have: how it is stored, and the parser of a full text. */
+export const withoutStorage = (native: string): string =>
+  native.replace(
+    /'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`| (?:USING (?:BTREE|HASH)|KEY_BLOCK_SIZE ?=? ?\d+|WITH PARSER (?:`\w+`|\w+))/gis,
+    (part) => (part.startsWith(' ') ? '' : part),
+  );
+
 /** The options after the columns of a new table, with a space before them. Throws `schema_invalid`. */
 export function nativeTableOptions(native: string | undefined, table: string): string {
   if (native === undefined) return '';
@@ -45,7 +69,10 @@ export function assertCollationName(collation: string, table: string): string {
 }
 
 const OPTION = String.raw`\w+ ?= ?(?:\w+|'(?:[^'\\]|'')*')`;
-const TABLE_OPTIONS = new RegExp(`^${OPTION}(?: ${OPTION})*$`);
+/** A table of MariaDB whose rows have a history. */
+export const VERSIONED = 'WITH SYSTEM VERSIONING';
+const EACH = `(?:${OPTION}|${VERSIONED})`;
+const TABLE_OPTIONS = new RegExp(`^${EACH}(?: ${EACH})*$`, 'i');
 /** As the catalog has it, with quotes of its own. */
 const EACH_OPTION = /`?(\w+)`? ?= ?(\w+|'(?:[^'\\]|'')*'|"[^"\\]*")/g;
 /** With a secondary engine, a table cannot be changed. */
@@ -53,6 +80,9 @@ const SECONDARY = /^SECONDARY_/;
 
 /** The options in an order and a spelling of their own: the catalog has others than who wrote them. */
 export const canonicalTableOptions = (native: string): string =>
+  [...eachOption(native), ...(/\bWITH SYSTEM VERSIONING\b/i.test(native) ? [VERSIONED] : [])].join(' ');
+
+const eachOption = (native: string): readonly string[] =>
   [...native.matchAll(EACH_OPTION)]
     .map(([, name = '', value = '']) => {
       const quoted = value.replace(/^"(.*)"$/, "'$1'").replace(/^'(\d+)'$/, '$1');
@@ -60,5 +90,4 @@ export const canonicalTableOptions = (native: string): string =>
     })
     .filter(({ name }) => !SECONDARY.test(name))
     .map(({ name, value }) => `${name}=${value}`)
-    .sort()
-    .join(' ');
+    .sort();

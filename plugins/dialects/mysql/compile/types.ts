@@ -189,10 +189,11 @@ export function readType(written: string, charset: string | null): ReadType {
   const sized = /^(varchar|varbinary|char|binary)\((\d+)\)$/.exec(type);
   if (sized) {
     const [, name = '', length] = sized;
-    const exact = name.startsWith('var');
     const text = name.endsWith('char');
-    const fits = exact && Number(length) <= (text ? MAX_STRING : MAX_BINARY);
-    return { type: text ? 'string' : 'binary', length: Number(length), ...(!fits && { inexact: true }) };
+    const read = { type: text ? 'string' : 'binary' } as const;
+    if (Number(length) === 0) return { ...read, inexact: true };
+    const fits = name.startsWith('var') && Number(length) <= (text ? MAX_STRING : MAX_BINARY);
+    return { ...read, length: Number(length), ...(!fits && { inexact: true }) };
   }
   const decimal = /^decimal\((\d+),(\d+)\)( .*)?$/.exec(type);
   if (decimal) {

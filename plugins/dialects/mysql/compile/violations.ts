@@ -101,8 +101,12 @@ function constraintViolations(
     case 'unique':
       return duplicates(table, columns);
     case 'primaryKey':
-      return [...columns.flatMap((column) => nullValues(table, column)), ...duplicates(table, columns)];
+      return [
+        ...columns.flatMap((column) => nullValues(table, column)),
+        ...(constraint.native === undefined ? duplicates(table, columns) : []),
+      ];
     case 'check':
+      if (constraint.native !== undefined) return []; // NOT ENFORCED
       return [
         {
           condition: `NOT (${constraint.expression})`,

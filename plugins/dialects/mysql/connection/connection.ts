@@ -5,12 +5,14 @@ import { countRows } from '../../sql/count-rows.ts';
 import { findLocks } from '../../sql/find-locks.ts';
 import { recordStore } from '../../sql/record-store.ts';
 import { type ExecSql, type Result, rowsOf, withTimeLimit } from '../../sql/session.ts';
-import { introspectTables, readKeptNames, readUnsupportedObjects } from '../catalog/introspect.ts';
+import { introspectTables, readKeptNames } from '../catalog/introspect.ts';
 import { normalizeExpressions, normalizeModel, withoutDefaultCollation } from '../catalog/normalize.ts';
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { withCurrentNames } from '../catalog/renamed-constraints.ts';
-import { readUnmodelled } from '../catalog/unmodelled.ts';
+import { readShownTables, withShownStorage } from '../catalog/shown-tables.ts';
+import { unmodelledIn, unmodelledStorage } from '../catalog/unmodelled.ts';
+import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
 import { createGrammar } from '../compile/grammar.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { type MysqlStep, tableCharset } from '../compile/step.ts';
@@ -71,14 +73,27 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
   const read = (collections?: readonly string[]) =>
     withSvcErrors(async () =>
-      introspectTables(traits, await readCatalog(session.exec, traits, collections), defaultCollation),
+      introspectTables(
+        { traits, defaultCollation, asShown: false },
+        await readCatalog(session.exec, traits, collections),
+      ),
     );
-  const introspectWhole = async (): Promise<WholeCatalog> => {
-    const { model, unsupported } = await read();
-    const others = await withSvcErrors(() => readUnsupportedObjects(session.exec));
-    const unmodelled = await withSvcErrors(() => readUnmodelled(session.exec));
-    return { model, unsupported: [...unsupported, ...others, ...unmodelled] };
-  };
+  const readWhole = (asShown: boolean): Promise<WholeCatalog> =>
+    withSvcErrors(async () => {
+      const tables = await readCatalog(session.exec, traits);
+      const others = await readUnsupportedObjects(session.exec, traits);
+      const texts = await readShownTables(
+        session.exec,
+        tables.map(({ name }) => name),
+      );
+      const shown = asShown ? tables.map((table) => withShownStorage(table, texts.get(table.name))) : tables;
+      const { model, unsupported } = introspectTables({ traits, defaultCollation, asShown }, shown);
+      const unmodelled = [...texts].flatMap(([table, text]) => [
+        ...unmodelledIn(table, text),
+        ...(asShown ? [] : unmodelledStorage(table, text)),
+      ]);
+      return { model, unsupported: [...unsupported, ...others, ...unmodelled] };
+    });
   return {
     server: `${variant.title} ${version.join('.')}`,
     run: (segments, epoch, tookMs, observer) =>
@@ -105,11 +120,11 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     permissionProbes: PERMISSION_PROBES,
     referenceProbe,
     introspect: async (collections) => (await read(collections)).model,
-    unsupportedObjects: async () => (await introspectWhole()).unsupported,
-    introspectWhole,
+    unsupportedObjects: async () => (await readWhole(false)).unsupported,
+    introspectWhole: () => readWhole(true),
     kept: () => withSvcErrors(() => readKeptNames(session.exec)),
-    objects: () => withSvcErrors(() => readObjects(session)),
-    normalizeObjects: (objects) => withSvcErrors(() => normalizeObjects(session, objects)),
+    objects: () => withSvcErrors(() => readObjects(session, traits)),
+    normalizeObjects: (objects) => withSvcErrors(() => normalizeObjects(session, traits, objects)),
     normalize: (model) =>
       withSvcErrors(async () =>
         withCurrentNames(

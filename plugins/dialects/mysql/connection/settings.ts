@@ -57,6 +57,8 @@ export function sessionSetupSql({ lockTimeoutMs }: Pick<Settings, 'lockTimeoutMs
     'idle_readonly_transaction_timeout',
     'idle_write_transaction_timeout',
   ].map((name) => `, ${name} = 0`);
+  // Otherwise no statement may change a table whose rows have a history.
+  const keepHistory = ', system_versioning_alter_history = KEEP';
   const set = Object.entries(variables).map(([name, value]) => `${name} = ${value}`);
-  return `SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET SESSION ${set.join(', ')} /*M!${disableTimeouts.join('')} */`;
+  return `SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci; SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET SESSION ${set.join(', ')} /*M!${disableTimeouts.join('')}${keepHistory} */`;
 }

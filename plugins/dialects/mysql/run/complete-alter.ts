@@ -220,12 +220,6 @@ function defaultClause(column: CatalogColumn, modify: ModifyColumn, type: string
   if (modify.default !== undefined) return `DEFAULT ${modify.default.sql}`;
   const found = column.default;
   if (!found) return '';
-  if ('literal' in found && /^(var)?binary|blob$|^bit/.test(column.type)) {
-    throw new SvcError('not_supported', `The default of "${column.name}" would not survive the change.`, {
-      why: 'The catalog returns a binary default only up to its first zero byte, and the change must repeat it.',
-      next: ['Change the field with a raw statement that contains its whole definition.'],
-    });
-  }
   // '0123' is a string that only looks like a number.
   const sql = 'literal' in found && column.charset !== null ? quoteLiteral(found.literal) : defaultSql(found);
   return `DEFAULT ${'literal' in found && /(text|blob|json)$/.test(modify.type ?? '') ? `(${sql})` : sql}`;
