@@ -60,6 +60,8 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
       unique.add(only);
     } else if (isPlain && values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
       enums.set(only, values);
+    } else if (constraint.uses !== null) {
+      leaveOut('constraint', constraint.name, `uses ${constraint.uses}, ${NOT_CREATED}`);
     } else if (constraint.type === 'c' && columns.some((name) => incompatible.has(name))) {
       leaveOut('constraint', constraint.name, 'is on a type that svc cannot create');
     } else {
@@ -106,6 +108,13 @@ function isInColumnOrder(columns: readonly string[], order: readonly string[]): 
   return columns.every((name, index) => index === 0 || order.indexOf(columns[index - 1] ?? '') < order.indexOf(name));
 }
 
+/** Completes "which" of something in another schema, of a view, or of what svc cannot create. */
+const NOT_CREATED = 'which migrations do not create before it';
+
+/** Whether the default uses something that is not there. The sequence of a key is replaced by an identity. */
+const isOutOfReach = ({ uses, default: value, required, type }: CatalogColumn): boolean =>
+  uses !== null && !(required && /^(?:smallint|integer|bigint)$/.test(type) && /^nextval\('.*'::regclass\)$/.test(value ?? ''));
+
 interface FieldFlags {
   readonly primary: ReadonlySet<string>;
   readonly unique: ReadonlySet<string>;
@@ -120,8 +129,9 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
   const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
   const identity = column.identity !== '';
   const isComputed = column.generated !== '';
-  if (isComputed && column.uses !== null) report(`is computed with ${column.uses}`);
-  const expression = column.generated === '' ? column.default : null;
+  const expression = isComputed || isOutOfReach(column) ? null : column.default;
+  if (column.uses !== null && (isComputed || isOutOfReach(column)))
+    report(`${isComputed ? 'is computed with' : 'has a default that uses'} ${column.uses}, ${NOT_CREATED}`);
   const key = primary.has(name);
   const required = column.required || key;
   const value = expression === null ? undefined : parseDefault(expression, type, required);
@@ -217,7 +227,7 @@ const DEFINITION = (() => {
 
 function toIndex(index: CatalogIndex, columns: readonly string[]): Index | string {
   if (!index.valid) return 'is not valid: its build was interrupted';
-  if (index.unsupported !== null) return index.unsupported;
+  if (index.uses !== null) return `uses ${index.uses}, ${NOT_CREATED}`;
   if (!index.plain) {
     return {
       name: index.name,

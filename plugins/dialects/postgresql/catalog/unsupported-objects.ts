@@ -3,9 +3,9 @@ import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
-import { IS_INHERITED } from './read-catalog.ts';
 import { IS_IDENTITY } from './table-statements.ts';
 import { OTHER_OBJECTS } from './unsupported-others.ts';
+import { IS_INHERITED, USES } from './uses.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
@@ -19,7 +19,9 @@ export async function readUnsupportedObjects(exec: ExecSql, schema: string): Pro
 }
 
 const query = (schema: string) => `
-WITH own AS MATERIALIZED (
+WITH RECURSIVE ${USES(quoteLiteral(schema))},
+part AS (SELECT c.* FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relispartition OR ${IS_INHERITED}),
+own AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relnamespace FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_'
     AND NOT ${ofExtension('pg_class', 'c.oid')}),
@@ -61,10 +63,6 @@ SELECT collection, field, what FROM (
     || ', which other fields use too; svc creates one for each'
   FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
   JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND n.users > 1
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || ', which is in another schema'
-  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_class c ON c.oid = n.seq AND c.relkind = 'S'
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num AND a.atthasdef WHERE NOT (${IS_IDENTITY})
-    AND c.relnamespace <> r.relnamespace
   UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
     SELECT p.pronamespace AS ns, 'aggregate ' || quote_ident(p.proname) AS what, 'pg_proc'::regclass AS class, p.oid FROM pg_proc p WHERE p.prokind = 'a'
     UNION ALL SELECT o.oprnamespace, 'operator ' || o.oprname, 'pg_operator'::regclass, o.oid FROM pg_operator o
