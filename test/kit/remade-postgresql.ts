@@ -1,11 +1,15 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
 import { POSTGRESQL_OBJECTS } from './remade-postgresql-objects.ts';
+import { POSTGRESQL_OTHERS } from './remade-postgresql-others.ts';
+import { POSTGRESQL_SEQUENCES } from './remade-postgresql-sequences.ts';
 import { POSTGRESQL_TABLES } from './remade-postgresql-tables.ts';
 import { POSTGRESQL_WHOLE } from './remade-postgresql-whole.ts';
 
 export const POSTGRESQL_CASES: RemadeCases = {
   ...POSTGRESQL_TABLES,
   ...POSTGRESQL_OBJECTS,
+  ...POSTGRESQL_OTHERS,
+  ...POSTGRESQL_SEQUENCES,
   ...POSTGRESQL_WHOLE,
   ...columns({
     type_varchar: 'varchar',

@@ -29,7 +29,12 @@ import { type DatabaseObject, nameInTable, type ObjectModel } from '../../../../
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
-import { DECLARE_RAW_MADE, describeRawMade, describeUnsupported, describeUsingOthers } from '../../../db/drift-remedies.ts';
+import {
+  DECLARE_RAW_MADE,
+  describeRawMade,
+  describeUnsupported,
+  describeUsingOthers,
+} from '../../../db/drift-remedies.ts';
 import { plural } from '../../../output.ts';
 
 const NOT_IN_MIGRATIONS =

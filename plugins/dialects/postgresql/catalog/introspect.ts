@@ -111,9 +111,12 @@ function isInColumnOrder(columns: readonly string[], order: readonly string[]): 
 /** Completes "which" of something in another schema, of a view, or of what svc cannot create. */
 const NOT_CREATED = 'which migrations do not create before it';
 
-/** Whether the default uses something that is not there. The sequence of a key is replaced by an identity. */
-const isOutOfReach = ({ uses, default: value, required, type }: CatalogColumn): boolean =>
-  uses !== null && !(required && /^(?:smallint|integer|bigint)$/.test(type) && /^nextval\('.*'::regclass\)$/.test(value ?? ''));
+/** Whether the column takes its values from a sequence of another schema: an identity can do that. */
+const isReplacedByIdentity = ({ uses, default: value, required, type }: CatalogColumn): boolean =>
+  uses !== null &&
+  required &&
+  /^(?:smallint|integer|bigint)$/.test(type) &&
+  /^nextval\('.*'::regclass\)$/.test(value ?? '');
 
 interface FieldFlags {
   readonly primary: ReadonlySet<string>;
@@ -129,12 +132,14 @@ function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, 
   const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
   const identity = column.identity !== '';
   const isComputed = column.generated !== '';
-  const expression = isComputed || isOutOfReach(column) ? null : column.default;
-  if (column.uses !== null && (isComputed || isOutOfReach(column)))
+  const isReplaced = !isComputed && isReplacedByIdentity(column);
+  const isLeftOut = column.uses !== null && !isReplaced;
+  if (isLeftOut)
     report(`${isComputed ? 'is computed with' : 'has a default that uses'} ${column.uses}, ${NOT_CREATED}`);
+  const expression = isComputed || isLeftOut ? null : column.default;
   const key = primary.has(name);
   const required = column.required || key;
-  const value = expression === null ? undefined : parseDefault(expression, type, required);
+  const value = expression === null || isReplaced ? undefined : parseDefault(expression, type);
   return {
     name,
     ...type,
@@ -153,7 +158,7 @@ function typeOf(column: CatalogColumn): ReadType {
   if (labels && !known) return { type: 'enum', enumValues: labels, inexact: true, incompatible: true };
   const read = readType(type);
   if (!known) return read;
-  if (isPlainSerial(column)) return { ...read, native: type.replace(/^integer$/, 'int').replace('int', 'serial') };
+  if (isSerial(column)) return { ...read, native: type.replace(/^integer$/, 'int').replace('int', 'serial') };
   const source = sourceOf(column);
   if (!read.inexact && dimensions < 2 && collation === null && source === '') return read;
   const { inexact, incompatible, ...nearest } = read;
@@ -193,8 +198,7 @@ function sequenceOptions(type: string, { start, increment, min, max, cache, cycl
   ].join(' ');
 }
 
-const isPlainSerial = ({ type, identity, required, sequence }: CatalogColumn): boolean =>
-  identity === '' && required && sequence !== null && sequence.type === type && sequenceOptions(type, sequence) === '';
+const isSerial = ({ sequence }: CatalogColumn): boolean => sequence?.serial === true;
 
 const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION'>>> = {
   r: 'RESTRICT',

@@ -6,7 +6,7 @@ import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
-import { IS_IDENTITY, TABLE_OBJECTS, TABLE_STATEMENTS, TAKES_FROM } from './table-statements.ts';
+import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 import { USES, usedBy, usedByNode } from './uses.ts';
 
 /** Names of the schema are not qualified in the texts, so that they can be created in any. */
@@ -83,7 +83,9 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
 
 /** Settings are compared as statements, in any order. */
 async function normalizeSettings(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
-  const found = (await objectsIn(exec, { schema: quoteLiteral(schema) })).find((one) => objectKey(one) === objectKey(object));
+  const found = (await objectsIn(exec, { schema: quoteLiteral(schema) })).find(
+    (one) => objectKey(one) === objectKey(object),
+  );
   return found && sameStatements(object.definition, found.definition) ? found : object;
 }
 
@@ -190,7 +192,7 @@ UNION ALL SELECT 'sequence', c.relname, CASE c.relpersistence WHEN 'u' THEN 'CRE
   || ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, 'SEQUENCE ' || quote_ident(c.relname), obj_description(c.oid, 'pg_class'), 'pg_class'::regclass, c.oid
 FROM rel c JOIN pg_sequence s ON s.seqrelid = c.oid
 WHERE NOT EXISTS (SELECT 1 FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_IDENTITY} AND ${TAKES_FROM('c.oid')}))
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_SERIAL('c.oid')}))
 UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
     THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
   ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')},

@@ -2,7 +2,8 @@ import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
-import { IS_INHERITED, isUsableType, USES, usedBy } from './uses.ts';
+import { IS_SERIAL } from './table-statements.ts';
+import { isInherited, isUsableType, USES, usedBy } from './uses.ts';
 
 export interface CatalogTable {
   readonly name: string;
@@ -38,7 +39,7 @@ export interface CatalogColumn {
   readonly uses: string | null;
   /** Another collation than that of the type, quoted; null for none. */
   readonly collation: string | null;
-  /** The sequence that belongs to the column and from which its values come; null for none. */
+  /** The sequence that belongs to the column; null for none. */
   readonly sequence: CatalogSequence | null;
 }
 
@@ -51,6 +52,8 @@ export interface CatalogSequence {
   readonly max: string;
   readonly cache: string;
   readonly cycle: boolean;
+  /** Whether it is the one that the type `serial` makes. */
+  readonly serial: boolean;
 }
 
 export interface CatalogConstraint {
@@ -135,7 +138,7 @@ const query = (schema: string, home: string, named: string) => `
 WITH RECURSIVE ${USES(quoteLiteral(schema), quoteLiteral(home))},
 rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_' ${named}
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${isInherited('c')} AND c.relname !~ '^_svc_' ${named}
     AND NOT ${ofExtension('pg_class', 'c.oid')})
 SELECT r.relname AS name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
@@ -146,10 +149,10 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name',
     'collation', CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation AND a.attcollation < 16384 THEN
       (SELECT quote_ident(l.collname) FROM pg_collation l WHERE l.oid = a.attcollation) END,
     'sequence', CASE WHEN a.attidentity <> '' OR d.oid IS NOT NULL THEN (SELECT json_build_object('type', format_type(s.seqtypid, -1), 'start', s.seqstart::text,
-      'increment', s.seqincrement::text, 'min', s.seqmin::text, 'max', s.seqmax::text, 'cache', s.seqcache::text, 'cycle', s.seqcycle)
+      'increment', s.seqincrement::text, 'min', s.seqmin::text, 'max', s.seqmax::text, 'cache', s.seqcache::text, 'cycle', s.seqcycle, 'serial', ${IS_SERIAL('s.seqrelid')})
       FROM pg_depend p JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.refclassid = 'pg_class'::regclass
-      AND p.refobjid = r.oid AND p.refobjsubid = a.attnum AND (p.deptype = 'i' OR p.deptype = 'a' AND EXISTS (SELECT 1 FROM pg_depend u
-        WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = s.seqrelid)) LIMIT 1) END) ORDER BY a.attnum) j
+      AND p.refobjid = r.oid AND p.refobjsubid = a.attnum AND p.deptype IN ('i', 'a') ORDER BY p.deptype DESC, EXISTS (SELECT 1 FROM pg_depend u
+        WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = s.seqrelid) DESC LIMIT 1) END) ORDER BY a.attnum) j
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', COALESCE(c.conkey, '{}'),
@@ -168,7 +171,8 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED' WHEN NOT c.convalidated THEN 'NOT VALID' END),
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
-  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)) k ON true
+  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)
+    AND NOT (c.contype = 'f' AND f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) AND (f.relispartition OR ${isInherited('f')}))) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
     'uses', ${usedBy("'pg_class'::regclass", 'i.indexrelid', 'of a table')},
     'plain', p.plain, 'definition', CASE WHEN NOT p.plain THEN pg_get_indexdef(i.indexrelid) ELSE '' END,

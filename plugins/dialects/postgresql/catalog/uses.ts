@@ -4,9 +4,11 @@
  * and `edge` what these refer to.
  */
 
-/** Whether the table `c` inherits from others of the schema only: then it is an object. */
-export const IS_INHERITED = `(c.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid)
-    AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace <> c.relnamespace))`;
+/** Whether a table inherits from others of its schema only: then it is an object. */
+export const isInherited = (
+  table: string,
+): string => `(${table}.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = ${table}.oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = ${table}.oid AND p.relnamespace <> ${table}.relnamespace))`;
 
 /** The class and the object that a row of pg_depend refers to: the elements of an array, the table of a row type. */
 const REFERRED = `SELECT CASE WHEN t.typrelid <> 0 AND b.relkind <> 'c' THEN 'pg_class'::regclass ELSE e.refclassid END AS class, CASE WHEN t.oid IS NULL THEN e.refobjid WHEN t.typrelid <> 0 AND b.relkind <> 'c' THEN t.typrelid ELSE t.oid END AS oid
@@ -30,7 +32,7 @@ export const USES = (schema: string, home = schema): string => `
 spaces AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname IN (${schema}, ${home})),
 node AS MATERIALIZED (
   SELECT 'pg_class'::regclass AS class, c.oid, CASE c.relkind WHEN 'c' THEN 'pg_type'::regclass ELSE 'pg_class'::regclass END AS owner_class, CASE c.relkind WHEN 'c' THEN c.reltype ELSE c.oid END AS owner
-  FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('v', 'm', 'c', 'S') OR c.relkind IN ('r', 'p') AND c.relispartition OR ${IS_INHERITED}
+  FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('v', 'm', 'c', 'S') OR c.relkind IN ('r', 'p') AND c.relispartition OR ${isInherited('c')}
   UNION ALL SELECT 'pg_class'::regclass, i.indexrelid, 'pg_class'::regclass, c.oid FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid AND c.relkind = 'm' JOIN spaces s ON s.oid = c.relnamespace
   UNION ALL SELECT 'pg_rewrite'::regclass, w.oid, 'pg_class'::regclass, c.oid FROM pg_rewrite w JOIN pg_class c ON c.oid = w.ev_class AND w.rulename = '_RETURN' JOIN spaces s ON s.oid = c.relnamespace
   UNION ALL SELECT 'pg_attrdef'::regclass, d.oid, 'pg_class'::regclass, c.oid FROM pg_attrdef d JOIN pg_class c ON c.oid = d.adrelid AND c.relkind = 'v' JOIN spaces s ON s.oid = c.relnamespace
@@ -40,7 +42,7 @@ node AS MATERIALIZED (
 edge AS MATERIALIZED (SELECT DISTINCT n.owner_class, n.owner, r.class, r.oid, ${IS_CREATED} AS created
   FROM node n JOIN pg_depend e ON e.classid = n.class AND e.objid = n.oid AND e.refobjid >= 16384 AND e.deptype <> 'e' CROSS JOIN LATERAL (${REFERRED}) r WHERE (r.class, r.oid) <> (n.owner_class, n.owner)),
 missing AS (SELECT e.owner_class AS class, e.owner AS oid FROM edge e WHERE NOT e.created UNION SELECT e.owner_class, e.owner FROM edge e JOIN missing m ON m.class = e.class AND m.oid = e.oid),
-late AS (SELECT 'pg_class'::regclass AS class, c.oid FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('v', 'm') OR c.relkind IN ('r', 'p') AND c.relispartition OR ${IS_INHERITED}
+late AS (SELECT 'pg_class'::regclass AS class, c.oid FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('v', 'm') OR c.relkind IN ('r', 'p') AND c.relispartition OR ${isInherited('c')}
   UNION SELECT e.owner_class, e.owner FROM edge e JOIN pg_class c ON e.class = 'pg_class'::regclass AND c.oid = e.oid AND c.relkind <> 'S' WHERE e.owner_class <> 'pg_class'::regclass
   UNION SELECT e.owner_class, e.owner FROM edge e JOIN late l ON l.class = e.class AND l.oid = e.oid WHERE e.owner_class <> 'pg_class'::regclass)`;
 
@@ -62,4 +64,3 @@ export const isUsableType = (oid: string): string =>
 /** SQL for what an object of `node` uses that migrations do not create; null for nothing. */
 export const usedByNode = (catalog: string, oid: string): string =>
   `(SELECT min(pg_describe_object(e.class, e.oid, 0)) FROM edge e WHERE e.owner_class = ${catalog} AND e.owner = ${oid} AND (NOT e.created OR EXISTS (SELECT FROM missing m WHERE m.class = e.class AND m.oid = e.oid)))`;
-
