@@ -6,15 +6,16 @@ import { isInherited, usedBy } from './uses.ts';
 
 /**
  * Whether the sequence of the column `a` is the one that the type `serial` makes: owned by the column, which takes its values from
- * it, with the options of the type, and used by no other table that migrations create at the same time.
+ * it, with the options of the type, and used by no other table that migrations create at the same time. The types are numbers: a
+ * temporary table may be named regtype.
  */
 export const IS_SERIAL = (sequence: string): string =>
-  `(a.attnotnull AND a.attislocal AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND EXISTS (SELECT FROM pg_attrdef f JOIN pg_sequence q ON q.seqrelid = ${sequence}
+  `(a.attnotnull AND a.attislocal AND a.atttypid IN (20, 21, 23) AND EXISTS (SELECT FROM pg_attrdef f JOIN pg_sequence q ON q.seqrelid = ${sequence}
     JOIN pg_depend u ON u.classid = 'pg_class'::regclass AND u.objid = q.seqrelid AND u.deptype = 'a' AND u.refclassid = 'pg_class'::regclass AND u.refobjid = a.attrelid AND u.refobjsubid = a.attnum
     WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum AND pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
       AND EXISTS (SELECT FROM pg_depend v WHERE v.classid = 'pg_attrdef'::regclass AND v.objid = f.oid AND v.refclassid = 'pg_class'::regclass AND v.refobjid = q.seqrelid)
       AND q.seqtypid = a.atttypid AND q.seqstart = 1 AND q.seqincrement = 1 AND q.seqmin = 1 AND q.seqcache = 1 AND NOT q.seqcycle
-      AND q.seqmax = CASE q.seqtypid WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END)
+      AND q.seqmax = CASE q.seqtypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END)
     AND NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = a.attrelid AND t.relispartition)
     AND NOT EXISTS (SELECT FROM pg_depend v JOIN pg_attrdef w ON w.oid = v.objid WHERE v.classid = 'pg_attrdef'::regclass AND v.refclassid = 'pg_class'::regclass AND v.refobjid = ${sequence}
       AND w.adrelid <> a.attrelid AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = w.adrelid)))`;
@@ -24,7 +25,7 @@ const IS_OWN = `(c.relispartition OR ${isInherited('c')})`;
 
 /** What a part of the table `c` uses that is not there when the part is created; null for nothing. */
 const missing = (catalog: string, oid: string, isLate = 'false'): string =>
-  `CASE WHEN c.is_own OR ${isLate} THEN ${usedBy(catalog, oid, 'after tables')} ELSE ${usedBy(catalog, oid, 'of a table')} END`;
+  `CASE WHEN c.is_own OR c.relkind = 'm' OR ${isLate} THEN ${usedBy(catalog, oid, 'after tables')} ELSE ${usedBy(catalog, oid, 'of a table')} END`;
 
 const ALTER =
   "CASE c.relkind WHEN 'm' THEN 'ALTER MATERIALIZED VIEW ' ELSE 'ALTER TABLE ' END || quote_ident(c.relname)";

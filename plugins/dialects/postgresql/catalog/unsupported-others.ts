@@ -73,6 +73,8 @@ export const OTHER_OBJECTS = (schema: string): string => {
     SELECT c.relname, 'default of ' || quote_ident(a.attname) AS what, ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'after tables')} AS uses
     FROM part c JOIN pg_attrdef d ON d.adrelid = c.oid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.adnum
     UNION ALL SELECT c.relname, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid', 'after tables')} FROM part c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype <> 'x' AND k.coninhcount = 0
+    UNION ALL SELECT c.relname, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid', 'after tables')} FROM part f JOIN pg_constraint k ON k.confrelid = f.oid AND k.contype = 'f' AND k.coninhcount = 0
+      JOIN pg_class c ON c.oid = k.conrelid WHERE c.relnamespace = f.relnamespace AND c.oid NOT IN (SELECT oid FROM part)
     UNION ALL SELECT c.relname, 'index ' || quote_ident(x.relname), ${usedBy("'pg_class'::regclass", 'x.oid', 'after tables')} FROM part c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid
       WHERE NOT x.relispartition AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.oid AND k.contype = 'x')) left_out WHERE uses IS NOT NULL
   UNION ALL SELECT c.relname, NULL, 'has the statistics ' || s.stxnamespace::regnamespace || '.' || quote_ident(s.stxname) || ' in another schema'
