@@ -1,4 +1,5 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type {
   Collection,
   Constraint,
@@ -126,25 +127,27 @@ interface FieldFlags {
 
 function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, report: (what: string) => void): Field {
   const { name } = column;
-  const { inexact, incompatible, ...read } = typeOf(column);
-  if (inexact) report(`has the type ${column.type}, which svc cannot create; the nearest is ${read.type}`);
+  const { inexact, incompatible, ...nearest } = typeOf(column);
+  if (inexact) report(`has the type ${column.type}, which svc cannot create; the nearest is ${nearest.type}`);
   const values = enums.get(name);
-  const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
+  const type = values ? ({ type: 'enum', enumValues: values } as const) : nearest;
   const identity = column.identity !== '';
   const isComputed = column.generated !== '';
   const isReplaced = !isComputed && isReplacedByIdentity(column);
-  const isLeftOut = column.uses !== null && !isReplaced;
-  if (isLeftOut)
-    report(`${isComputed ? 'is computed with' : 'has a default that uses'} ${column.uses}, ${NOT_CREATED}`);
-  const expression = isComputed || isLeftOut ? null : column.default;
+  const expression = isComputed ? null : column.default;
   const key = primary.has(name);
   const required = column.required || key;
-  const value = expression === null || isReplaced ? undefined : parseDefault(expression, type);
+  const read = expression === null || isReplaced ? undefined : parseDefault(expression, type);
+  // A literal of a type of another schema is one of the nearest type too.
+  const isLeftOut = column.uses !== null && (isComputed || (read !== undefined && isExpression(read)));
+  if (isLeftOut)
+    report(`${isComputed ? 'is computed with' : 'has a default that uses'} ${column.uses}, ${NOT_CREATED}`);
+  const value = isLeftOut ? undefined : read;
   return {
     name,
     ...type,
     ...(key && { primaryKey: true }),
-    ...((identity || (expression !== null && value === undefined)) && { autoGenerate: true }),
+    ...((identity || (expression !== null && read === undefined)) && { autoGenerate: true }),
     ...(required && { required: true }),
     ...(unique.has(name) && { unique: true }),
     ...(column.comment !== null && { comment: column.comment }),
