@@ -4,6 +4,7 @@ import { shellQuote } from '../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../core/migration/drift.ts';
 import { type FindRawMention, type RawMade, withoutRawMade } from '../../core/migration/raw-mentions.ts';
 import type { Target } from '../../core/migration/target.ts';
+import type { DatabaseObject } from '../../core/schema/database-object.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 
 export const DECLARE_RAW_MADE =
@@ -16,6 +17,10 @@ export function describeRawMade({ name, tag }: RawMade): string {
 export function describeUnsupported({ collection, field, what }: UnsupportedObject): string {
   if (collection === undefined) return `The database ${what}.`;
   return field === undefined ? `The table "${collection}" ${what}.` : `The field "${collection}.${field}" ${what}.`;
+}
+
+export function describeUsingOthers({ kind, name, uses }: DatabaseObject): string {
+  return `The ${kind.replaceAll('_', ' ')} "${name}" is left out: it uses ${uses}, which migrations do not create.`;
 }
 
 export interface Drift {

@@ -8,6 +8,8 @@ export interface DatabaseObject {
   readonly name: string;
   /** Without the last semicolon. */
   readonly definition: string;
+  /** Of an object of a catalog: what it uses that migrations do not create, such as `table audit.log`. */
+  readonly uses?: string;
 }
 
 /** The objects of a database, by `kind/name`. */

@@ -10,7 +10,7 @@ cross join lateral (
   union all select concat_ws(' ', 'column', row_number() over (order by a.attnum), a.attname, format_type(a.atttypid, a.atttypmod), a.attndims > 1, a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, a.attgenerated, (select collname from pg_collation where oid = a.attcollation), a.attstorage, to_jsonb(a) ->> 'attcompression',
     nullif(a.attstattarget, -1), a.attislocal, a.attinhcount, (select string_agg(o, ',') from unnest(a.attoptions) o where o like 'n\\_d%'), col_description(r.oid, a.attnum),
-    (select concat_ws(' ', 'sequence', s.seqtypid::regtype, s.seqstart, s.seqincrement, s.seqmax, s.seqmin, s.seqcache, s.seqcycle)
+    (select string_agg(concat_ws(' ', 'sequence', s.seqtypid::regtype, s.seqstart, s.seqincrement, s.seqmax, s.seqmin, s.seqcache, s.seqcycle), ',' order by s.seqrelid::regclass::text)
       from pg_depend p join pg_sequence s on s.seqrelid = p.objid where p.refobjid = r.oid and p.refobjsubid = a.attnum and p.deptype in ('a', 'i') and p.classid = 'pg_class'::regclass))
     from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum where a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
   union all select concat_ws(' ', 'constraint', k.conname, pg_get_constraintdef(k.oid), k.conislocal, k.coninhcount, obj_description(k.oid, 'pg_constraint')) from pg_constraint k where k.conrelid = r.oid and k.contype <> 'n'

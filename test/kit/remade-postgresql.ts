@@ -1,11 +1,15 @@
 import { columns, type RemadeCases } from './remade-cases.ts';
 import { POSTGRESQL_OBJECTS } from './remade-postgresql-objects.ts';
+import { POSTGRESQL_OTHERS, POSTGRESQL_OTHERS_SAID } from './remade-postgresql-others.ts';
+import { POSTGRESQL_SEQUENCES } from './remade-postgresql-sequences.ts';
 import { POSTGRESQL_TABLES } from './remade-postgresql-tables.ts';
 import { POSTGRESQL_WHOLE } from './remade-postgresql-whole.ts';
 
 export const POSTGRESQL_CASES: RemadeCases = {
   ...POSTGRESQL_TABLES,
   ...POSTGRESQL_OBJECTS,
+  ...POSTGRESQL_OTHERS,
+  ...POSTGRESQL_SEQUENCES,
   ...POSTGRESQL_WHOLE,
   ...columns({
     type_varchar: 'varchar',
@@ -245,13 +249,12 @@ export const POSTGRESQL_SAID: readonly string[] = [
   'granted_function',
   'partition_other_names_1',
   'partition_other_order_1',
-  'sequence_int',
-  'sequence_owned_key',
-  'sequence_owned_key_s',
-  'sequence_shared',
-  'sequence_shared_other',
+  'sequenced_renamed_column',
+  'sequenced_renamed_column_old_seq',
+  'sequenced_renamed_sequence',
+  'sequenced_renamed_sequence_zz',
   'serial_renamed',
   'serial_renamed_old_id_seq',
-  'shop_orders',
   'typed',
+  ...POSTGRESQL_OTHERS_SAID,
 ];

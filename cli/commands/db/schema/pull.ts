@@ -29,7 +29,12 @@ import { type DatabaseObject, nameInTable, type ObjectModel } from '../../../../
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
-import { DECLARE_RAW_MADE, describeRawMade, describeUnsupported } from '../../../db/drift-remedies.ts';
+import {
+  DECLARE_RAW_MADE,
+  describeRawMade,
+  describeUnsupported,
+  describeUsingOthers,
+} from '../../../db/drift-remedies.ts';
 import { plural } from '../../../output.ts';
 
 const NOT_IN_MIGRATIONS =
@@ -86,11 +91,11 @@ export default class Pull extends DatabaseCommand {
     const unsupported = catalog.unsupported.filter(
       ({ collection }) => collection === undefined || !leftOut.includes(collection),
     );
-    const omissions = [...warnings, ...unsupported.map(describeUnsupported)];
+    const recorded = objectsFromFiles(files);
+    const { after, rawMadeObjects, usingOthers } = await this.#objects(connection, recorded, findRaw);
+    const omissions = [...warnings, ...unsupported.map(describeUnsupported), ...usingOthers.map(describeUsingOthers)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
-    const recorded = objectsFromFiles(files);
-    const { after, rawMadeObjects } = await this.#objects(connection, recorded, findRaw);
     const rawWarnings = [...rawMade, ...rawMadeObjects].map(describeRawMade);
     for (const line of rawWarnings) this.warn(line);
     const generated = await generate({
@@ -148,23 +153,32 @@ export default class Pull extends DatabaseCommand {
     };
   }
 
-  /** The objects of the catalog, with the texts of the files where those mean the same; without what raw statements made. */
+  /**
+   * The objects of the catalog, with the texts of the files where those mean the same; without what raw statements made, and what
+   * an empty database would refuse.
+   */
   async #objects(
     connection: Connection,
     before: ObjectModel,
     findRaw: FindRawMention,
-  ): Promise<{ readonly after: ObjectModel; readonly rawMadeObjects: readonly RawMade[] }> {
+  ): Promise<{
+    readonly after: ObjectModel;
+    readonly rawMadeObjects: readonly RawMade[];
+    readonly usingOthers: readonly DatabaseObject[];
+  }> {
     const found = await readObjects(connection);
     const normal = await withServerTexts(connection, before, found);
     const after = new Map<string, DatabaseObject>();
     const rawMadeObjects: RawMade[] = [];
+    const usingOthers: DatabaseObject[] = [];
     for (const [key, object] of found) {
       const known = before.get(key);
       const tag = known ? undefined : findRaw(nameInTable(object));
       if (tag !== undefined) rawMadeObjects.push({ name: key, tag });
+      else if (!known && object.uses !== undefined) usingOthers.push(object);
       else after.set(key, known && normal.get(key)?.definition === object.definition ? known : object);
     }
-    return { after, rawMadeObjects };
+    return { after, rawMadeObjects, usingOthers };
   }
 
   /** Whether the existing schema file matches the migration files; it is then left unchanged. */

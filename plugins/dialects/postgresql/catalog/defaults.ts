@@ -2,25 +2,14 @@ import type { Json } from '../../../../core/json.ts';
 import { isExpression, normalizeLiteral } from '../../../../core/schema/literal.ts';
 import type { Default, Field, FieldType } from '../../../../core/schema/model.ts';
 import { normalizeText, parseValue } from '../../sql/catalog-values.ts';
-import { isIdentity } from '../compile/modify-field.ts';
 import { nowSql } from '../compile/types.ts';
 
 const UUID = /^\(?gen_random_uuid\(\)\)?(::text|::character varying)?$/;
 
 /** The default of a catalog expression; undefined for an expression that `autoGenerate` represents. */
-export function parseDefault(
-  expression: string,
-  field: Omit<Field, 'default' | 'name'>,
-  required: boolean,
-): Default | undefined {
+export function parseDefault(expression: string, field: Omit<Field, 'default' | 'name'>): Default | undefined {
   if (UUID.test(expression) && (field.type === 'uuid' || field.type === 'string')) return undefined;
-  // An identity column is an integer and never null.
-  if (
-    required &&
-    isIdentity({ type: field.type, autoGenerate: true }) &&
-    /^nextval\('.*'::regclass\)$/.test(expression)
-  )
-    return undefined;
+  if (/serial$/.test(field.native ?? '') && /^nextval\('.*'::regclass\)$/.test(expression)) return undefined;
   if (isDateOrTime(field.type) && expression === nowSql(field)) return 'now';
   // Without a quoted text, the value of another type was converted.
   if (field.native !== undefined && field.type === 'text' && !expression.startsWith("'"))

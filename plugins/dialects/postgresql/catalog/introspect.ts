@@ -1,4 +1,5 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
+import { isExpression } from '../../../../core/schema/literal.ts';
 import type {
   Collection,
   Constraint,
@@ -60,6 +61,8 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
       unique.add(only);
     } else if (isPlain && values && column?.type === 'text' && constraint.name === enumCheckName(table.name, only)) {
       enums.set(only, values);
+    } else if (constraint.uses !== null) {
+      leaveOut('constraint', constraint.name, `uses ${constraint.uses}, ${NOT_CREATED}`);
     } else if (constraint.type === 'c' && columns.some((name) => incompatible.has(name))) {
       leaveOut('constraint', constraint.name, 'is on a type that svc cannot create');
     } else {
@@ -106,6 +109,16 @@ function isInColumnOrder(columns: readonly string[], order: readonly string[]): 
   return columns.every((name, index) => index === 0 || order.indexOf(columns[index - 1] ?? '') < order.indexOf(name));
 }
 
+/** Completes "which" of something in another schema, of a view, or of what svc cannot create. */
+const NOT_CREATED = 'which migrations do not create before it';
+
+/** Whether the column takes its values from a sequence of another schema: an identity can do that. */
+const isReplacedByIdentity = ({ uses, default: value, required, type }: CatalogColumn): boolean =>
+  uses !== null &&
+  required &&
+  /^(?:smallint|integer|bigint)$/.test(type) &&
+  /^nextval\('.*'::regclass\)$/.test(value ?? '');
+
 interface FieldFlags {
   readonly primary: ReadonlySet<string>;
   readonly unique: ReadonlySet<string>;
@@ -114,22 +127,27 @@ interface FieldFlags {
 
 function toField(column: CatalogColumn, { primary, unique, enums }: FieldFlags, report: (what: string) => void): Field {
   const { name } = column;
-  const { inexact, incompatible, ...read } = typeOf(column);
-  if (inexact) report(`has the type ${column.type}, which svc cannot create; the nearest is ${read.type}`);
+  const { inexact, incompatible, ...nearest } = typeOf(column);
+  if (inexact) report(`has the type ${column.type}, which svc cannot create; the nearest is ${nearest.type}`);
   const values = enums.get(name);
-  const type = values ? ({ type: 'enum', enumValues: values } as const) : read;
+  const type = values ? ({ type: 'enum', enumValues: values } as const) : nearest;
   const identity = column.identity !== '';
   const isComputed = column.generated !== '';
-  if (isComputed && column.uses !== null) report(`is computed with ${column.uses}`);
-  const expression = column.generated === '' ? column.default : null;
+  const isReplaced = !isComputed && isReplacedByIdentity(column);
+  const expression = isComputed ? null : column.default;
   const key = primary.has(name);
   const required = column.required || key;
-  const value = expression === null ? undefined : parseDefault(expression, type, required);
+  const read = expression === null || isReplaced ? undefined : parseDefault(expression, type);
+  // A literal of a type of another schema is one of the nearest type too.
+  const isLeftOut = column.uses !== null && (isComputed || (read !== undefined && isExpression(read)));
+  if (isLeftOut)
+    report(`${isComputed ? 'is computed with' : 'has a default that uses'} ${column.uses}, ${NOT_CREATED}`);
+  const value = isLeftOut ? undefined : read;
   return {
     name,
     ...type,
     ...(key && { primaryKey: true }),
-    ...((identity || (expression !== null && value === undefined)) && { autoGenerate: true }),
+    ...((identity || (expression !== null && read === undefined)) && { autoGenerate: true }),
     ...(required && { required: true }),
     ...(unique.has(name) && { unique: true }),
     ...(column.comment !== null && { comment: column.comment }),
@@ -143,7 +161,7 @@ function typeOf(column: CatalogColumn): ReadType {
   if (labels && !known) return { type: 'enum', enumValues: labels, inexact: true, incompatible: true };
   const read = readType(type);
   if (!known) return read;
-  if (isPlainSerial(column)) return { ...read, native: type.replace(/^integer$/, 'int').replace('int', 'serial') };
+  if (isSerial(column)) return { ...read, native: type.replace(/^integer$/, 'int').replace('int', 'serial') };
   const source = sourceOf(column);
   if (!read.inexact && dimensions < 2 && collation === null && source === '') return read;
   const { inexact, incompatible, ...nearest } = read;
@@ -183,8 +201,7 @@ function sequenceOptions(type: string, { start, increment, min, max, cache, cycl
   ].join(' ');
 }
 
-const isPlainSerial = ({ type, identity, required, sequence }: CatalogColumn): boolean =>
-  identity === '' && required && sequence !== null && sequence.type === type && sequenceOptions(type, sequence) === '';
+const isSerial = ({ sequence }: CatalogColumn): boolean => sequence?.serial === true;
 
 const ACTIONS: Readonly<Record<string, Exclude<ReferentialAction, 'NO ACTION'>>> = {
   r: 'RESTRICT',
@@ -217,7 +234,7 @@ const DEFINITION = (() => {
 
 function toIndex(index: CatalogIndex, columns: readonly string[]): Index | string {
   if (!index.valid) return 'is not valid: its build was interrupted';
-  if (index.unsupported !== null) return index.unsupported;
+  if (index.uses !== null) return `uses ${index.uses}, ${NOT_CREATED}`;
   if (!index.plain) {
     return {
       name: index.name,

@@ -176,12 +176,17 @@ function withServerExpressions(collection: Collection, fromServer: Collection | 
   const constraints = new Map(collection.constraints);
   for (const [name, constraint] of constraints) {
     const read = fromServer.constraints.get(name);
-    if (constraint.type !== 'check' || !read) continue;
-    constraints.set(name, constraint.native === undefined ? read : { ...read, native: constraint.native });
+    if (constraint.type !== 'check') continue;
+    // It uses what the catalog of the tables is read without.
+    if (!read) constraints.delete(name);
+    else constraints.set(name, constraint.native === undefined ? read : { ...read, native: constraint.native });
   }
   const indexes = new Map(collection.indexes);
   for (const [name, index] of indexes) {
-    if (index.native !== undefined) indexes.set(name, fromServer.indexes.get(name) ?? index);
+    if (index.native === undefined) continue;
+    const read = fromServer.indexes.get(name);
+    if (read) indexes.set(name, read);
+    else indexes.delete(name);
   }
   return { ...collection, fields, constraints, indexes, options: withServerPartition(collection, fromServer) };
 }

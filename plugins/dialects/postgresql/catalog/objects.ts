@@ -6,12 +6,13 @@ import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
-import { IS_IDENTITY, TABLE_OBJECTS, TABLE_STATEMENTS, TAKES_FROM } from './table-statements.ts';
+import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
+import { USES, usedBy, usedByNode } from './uses.ts';
 
 /** Names of the schema are not qualified in the texts, so that they can be created in any. */
 export async function readObjects(session: Session, schema: string): Promise<DatabaseObject[]> {
   return session.exclusive((exec) =>
-    inTransaction(exec, [quoteIdentifier(schema)], () => objectsIn(exec, quoteLiteral(schema))),
+    inTransaction(exec, [quoteIdentifier(schema)], () => objectsIn(exec, { schema: quoteLiteral(schema) })),
   );
 }
 
@@ -61,7 +62,10 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
   const text = isMaterialized ? asView(query) : query;
   try {
     await exec(`SAVEPOINT before_object; ${copied}${text}`);
-    const found = await objectsIn(exec, '(SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema())');
+    const found = await objectsIn(exec, {
+      schema: '(SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema())',
+      home: quoteLiteral(schema),
+    });
     const kind = isMaterialized ? 'view' : object.kind;
     // Only one of several functions of a name is created, so its name is without arguments.
     const names = [object.name, object.name.replace(/\(.*\)$/s, '')];
@@ -79,7 +83,9 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
 
 /** Settings are compared as statements, in any order. */
 async function normalizeSettings(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
-  const found = (await objectsIn(exec, quoteLiteral(schema))).find((one) => objectKey(one) === objectKey(object));
+  const found = (await objectsIn(exec, { schema: quoteLiteral(schema) })).find(
+    (one) => objectKey(one) === objectKey(object),
+  );
   return found && sameStatements(object.definition, found.definition) ? found : object;
 }
 
@@ -116,12 +122,20 @@ async function normalizeIndexes(exec: ExecSql, view: string, rest: string): Prom
   return [...rows.map(({ definition }) => String(definition)), ...others].map((text) => `;\n\n${text}`).join('');
 }
 
-async function objectsIn(exec: ExecSql, schema: string): Promise<DatabaseObject[]> {
-  const rows = await catalogRows(exec, query(schema));
-  return rows.map(({ kind, name, definition }) => ({
+interface ReadFrom {
+  /** An SQL expression. */
+  readonly schema: string;
+  /** Of temporary objects, the schema of the others: an expression too. What they use is not read. */
+  readonly home?: string;
+}
+
+async function objectsIn(exec: ExecSql, from: ReadFrom): Promise<DatabaseObject[]> {
+  const rows = await catalogRows(exec, query(from));
+  return rows.map(({ kind, name, definition, uses }) => ({
     kind: String(kind),
     name: String(name),
     definition: String(definition).trim(),
+    ...(typeof uses === 'string' && { uses }),
   }));
 }
 
@@ -137,19 +151,19 @@ const columnComments = (oid: string, name: string): string =>
 const withoutSchema = (text: string, head: string): string =>
   `regexp_replace(${text}, '^(${head} )(?:pg_temp|' || regexp_replace(quote_ident(ns.nspname), '([^[:alnum:]])', '\\\\\\1', 'g') || ')\\.', '\\1')`;
 
-/** `schema` is an SQL expression. */
-const query = (schema: string): string => `
-WITH ns AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname = ${schema}),
+const query = ({ schema, home }: ReadFrom): string => `
+WITH RECURSIVE ${USES(schema, home)},
+ns AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname = ${schema}),
 rel AS MATERIALIZED (SELECT c.* FROM pg_class c JOIN ns ON ns.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S') AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}
     AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace <> c.relnamespace AND c.relispartition)),
 ${TABLE_STATEMENTS},
 made AS (
-SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, NULL AS comment_on, NULL::text AS comment
+SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, NULL AS comment_on, NULL::text AS comment, 'pg_namespace'::regclass AS class, n.oid AS oid
 FROM pg_namespace n CROSS JOIN ns WHERE n.oid <> ns.oid AND n.nspname <> 'public' AND n.nspname !~ '^pg_' AND n.oid IN (SELECT extnamespace FROM pg_extension)
 UNION ALL SELECT 'extension', x.extname, 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(x.extname)
   || CASE WHEN x.extnamespace <> ns.oid THEN ' WITH SCHEMA ' || quote_ident(n.nspname) ELSE '' END, 'EXTENSION ' || quote_ident(x.extname),
-  NULLIF(obj_description(x.oid, 'pg_extension'), (SELECT a.comment FROM pg_available_extensions a WHERE a.name = x.extname))
+  NULLIF(obj_description(x.oid, 'pg_extension'), (SELECT a.comment FROM pg_available_extensions a WHERE a.name = x.extname)), 'pg_extension'::regclass, x.oid
 FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace CROSS JOIN ns WHERE x.extname <> 'plpgsql'
 UNION ALL SELECT 'type', t.typname, 'CREATE TYPE ' || quote_ident(t.typname) || CASE t.typtype
   WHEN 'e' THEN COALESCE((SELECT E' AS ENUM (\\n  ' || string_agg(quote_literal(e.enumlabel), E',\\n  ' ORDER BY e.enumsortorder) || E'\\n)' FROM pg_enum e WHERE e.enumtypid = t.oid), ' AS ENUM ()')
@@ -161,7 +175,7 @@ UNION ALL SELECT 'type', t.typname, 'CREATE TYPE ' || quote_ident(t.typname) || 
     FROM pg_range r JOIN pg_type b ON b.oid = r.rngsubtype JOIN pg_opclass oc ON oc.oid = r.rngsubopc WHERE r.rngtypid = t.oid)
   ELSE COALESCE((SELECT E' AS (\\n  ' || string_agg(quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> 0 AND a.attcollation <> b.typcollation
     THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END, E',\\n  ' ORDER BY a.attnum) || E'\\n)' FROM pg_attribute a JOIN pg_type b ON b.oid = a.atttypid
-    WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), ' AS ()') END || COALESCE(${columnComments('t.typrelid', 't.typname')}, ''), 'TYPE ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
+    WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped), ' AS ()') END || COALESCE(${columnComments('t.typrelid', 't.typname')}, ''), 'TYPE ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type'), 'pg_type'::regclass, t.oid
 FROM pg_type t JOIN ns ON ns.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
 WHERE (t.typtype IN ('e', 'r') OR t.typtype = 'c' AND c.relkind = 'c') AND NOT ${ofExtension('pg_type', 't.oid')}
 UNION ALL SELECT 'domain', t.typname, 'CREATE DOMAIN ' || quote_ident(t.typname) || ' AS ' || format_type(t.typbasetype, t.typtypmod)
@@ -172,22 +186,22 @@ UNION ALL SELECT 'domain', t.typname, 'CREATE DOMAIN ' || quote_ident(t.typname)
   || COALESCE((SELECT string_agg(E';\\n\\nALTER DOMAIN ' || quote_ident(t.typname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid), '' ORDER BY k.conname)
     FROM pg_constraint k WHERE k.contypid = t.oid AND NOT k.convalidated), '')
   || COALESCE((SELECT string_agg(E';\\n\\nCOMMENT ON CONSTRAINT ' || quote_ident(k.conname) || ' ON DOMAIN ' || quote_ident(t.typname) || ' IS ' || quote_literal(d.description), '' ORDER BY k.conname)
-    FROM pg_constraint k JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid WHERE k.contypid = t.oid), ''), 'DOMAIN ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type')
+    FROM pg_constraint k JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid WHERE k.contypid = t.oid), ''), 'DOMAIN ' || quote_ident(t.typname), obj_description(t.oid, 'pg_type'), 'pg_type'::regclass, t.oid
 FROM pg_type t JOIN ns ON ns.oid = t.typnamespace JOIN pg_type b ON b.oid = t.typbasetype WHERE t.typtype = 'd' AND NOT ${ofExtension('pg_type', 't.oid')}
 UNION ALL SELECT 'sequence', c.relname, CASE c.relpersistence WHEN 'u' THEN 'CREATE UNLOGGED SEQUENCE ' ELSE 'CREATE SEQUENCE ' END || quote_ident(c.relname) || ' AS ' || format_type(s.seqtypid, NULL) || ' START WITH ' || s.seqstart || ' INCREMENT BY ' || s.seqincrement
-  || ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, 'SEQUENCE ' || quote_ident(c.relname), obj_description(c.oid, 'pg_class')
+  || ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, 'SEQUENCE ' || quote_ident(c.relname), obj_description(c.oid, 'pg_class'), 'pg_class'::regclass, c.oid
 FROM rel c JOIN pg_sequence s ON s.seqrelid = c.oid
 WHERE NOT EXISTS (SELECT 1 FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_IDENTITY} AND ${TAKES_FROM('c.oid')}))
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_SERIAL('c.oid')}))
 UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
     THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
   ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')},
-  CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc')
+  CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc'), 'pg_proc'::regclass, p.oid
 FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND p.proname !~ '^_svc_' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
 UNION ALL ${TABLE_OBJECTS}
 UNION ALL SELECT 'row_security', c.relname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ENABLE ROW LEVEL SECURITY'
-  || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || quote_ident(c.relname) || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL
+  || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || quote_ident(c.relname) || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL, 'pg_class'::regclass, c.oid
 FROM rel c WHERE c.relrowsecurity
 UNION ALL SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'materialized_view' END, c.relname,
   CASE c.relkind WHEN 'v' THEN 'CREATE VIEW ' ELSE 'CREATE MATERIALIZED VIEW ' END || quote_ident(c.relname) || COALESCE(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || E' AS\\n'
@@ -196,27 +210,28 @@ UNION ALL SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'materialized_view' EN
   || COALESCE((SELECT string_agg(E';\\n\\nALTER VIEW ' || quote_ident(c.relname) || ' ALTER COLUMN ' || quote_ident(a.attname) || ' SET DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '' ORDER BY a.attnum)
     FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = c.oid), '')
   || CASE c.relkind WHEN 'm' THEN COALESCE((SELECT E';\\n\\n' || l.text FROM list l WHERE l.rel = c.oid), '') ELSE '' END || COALESCE(${columnComments('c.oid', 'c.relname')}, ''),
-  CASE c.relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END || quote_ident(c.relname), obj_description(c.oid, 'pg_class')
+  CASE c.relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END || quote_ident(c.relname), obj_description(c.oid, 'pg_class'), 'pg_class'::regclass, c.oid
 FROM rel c WHERE c.relkind IN ('v', 'm')
 UNION ALL SELECT 'trigger', c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
   || CASE t.tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' TRIGGER ' || quote_ident(t.tgname) END,
-  'TRIGGER ' || quote_ident(t.tgname) || ' ON ' || quote_ident(c.relname), obj_description(t.oid, 'pg_trigger')
+  'TRIGGER ' || quote_ident(t.tgname) || ' ON ' || quote_ident(c.relname), obj_description(t.oid, 'pg_trigger'), 'pg_trigger'::regclass, t.oid
 FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE ${IS_NAMEABLE} AND NOT t.tgisinternal AND t.tgname !~ '^~svc_' AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
 UNION ALL SELECT 'rule', c.relname || '.' || w.rulename, rtrim(pg_get_ruledef(w.oid, true), ';') || CASE w.ev_enabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || quote_ident(c.relname)
   || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
-  'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite')
+  'RULE ' || quote_ident(w.rulename) || ' ON ' || quote_ident(c.relname), obj_description(w.oid, 'pg_rewrite'), 'pg_rewrite'::regclass, w.oid
 FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE ${IS_NAMEABLE} AND w.rulename <> '_RETURN'
 UNION ALL SELECT 'statistics', s.stxname, ${withoutSchema('pg_get_statisticsobjdef(s.oid)', 'CREATE STATISTICS')}
     || COALESCE(E';\\n\\nALTER STATISTICS ' || quote_ident(s.stxname) || ' SET STATISTICS ' || NULLIF(to_jsonb(s) ->> 'stxstattarget', '-1'), ''),
-  'STATISTICS ' || quote_ident(s.stxname), obj_description(s.oid, 'pg_statistic_ext')
+  'STATISTICS ' || quote_ident(s.stxname), obj_description(s.oid, 'pg_statistic_ext'), 'pg_statistic_ext'::regclass, s.oid
 FROM pg_statistic_ext s JOIN ns ON ns.oid = s.stxnamespace JOIN rel c ON c.oid = s.stxrelid
 UNION ALL SELECT 'exclusion', c.relname || '.' || k.conname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),
-  'CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname), obj_description(k.oid, 'pg_constraint')
+  'CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname), obj_description(k.oid, 'pg_constraint'), 'pg_class'::regclass, k.conindid
 FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${IS_NAMEABLE} AND k.contype = 'x' AND k.conparentid = 0
 UNION ALL SELECT 'policy', c.relname || '.' || p.polname, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname) || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
   || CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE '' END
   || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END
   || COALESCE(E'\\n  USING (' || pg_get_expr(p.polqual, c.oid) || ')', '') || COALESCE(E'\\n  WITH CHECK (' || pg_get_expr(p.polwithcheck, c.oid) || ')', ''),
-  'POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname), obj_description(p.oid, 'pg_policy')
+  'POLICY ' || quote_ident(p.polname) || ' ON ' || quote_ident(c.relname), obj_description(p.oid, 'pg_policy'), 'pg_policy'::regclass, p.oid
 FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${IS_NAMEABLE})
-SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition FROM made ORDER BY kind, name`;
+SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition,
+  ${home === undefined ? `COALESCE(${usedByNode('made.class', 'made.oid')}, ${usedBy('made.class', 'made.oid', 'after tables')})` : 'NULL'} AS uses FROM made ORDER BY kind, name`;

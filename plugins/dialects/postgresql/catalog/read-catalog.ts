@@ -2,6 +2,8 @@ import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
+import { IS_SERIAL } from './table-statements.ts';
+import { isInherited, isUsableType, USES, usedBy } from './uses.ts';
 
 export interface CatalogTable {
   readonly name: string;
@@ -20,7 +22,7 @@ export interface CatalogColumn {
   readonly number: number;
   readonly name: string;
   readonly type: string;
-  /** Whether every database has the type, or it is in the schema or of an extension: an object of its own. */
+  /** Whether every database has the type, or it is of an extension or an object that migrations create before the table. */
   readonly known: boolean;
   /** The declared number of array dimensions. */
   readonly dimensions: number;
@@ -33,11 +35,11 @@ export interface CatalogColumn {
   readonly identity: string;
   /** `s` stored, `v` virtual, empty for other columns. */
   readonly generated: string;
-  /** What is in another schema and the default or the expression uses; null for none. */
+  /** What the default or the expression uses that migrations do not create before it; null for none. */
   readonly uses: string | null;
   /** Another collation than that of the type, quoted; null for none. */
   readonly collation: string | null;
-  /** The sequence that belongs to the column and from which its values come; null for none. */
+  /** The sequence that belongs to the column; null for none. */
   readonly sequence: CatalogSequence | null;
 }
 
@@ -50,6 +52,8 @@ export interface CatalogSequence {
   readonly max: string;
   readonly cache: string;
   readonly cycle: boolean;
+  /** Whether it is the one that the type `serial` makes. */
+  readonly serial: boolean;
 }
 
 export interface CatalogConstraint {
@@ -64,6 +68,8 @@ export interface CatalogConstraint {
   readonly onDelete: string;
   /** The property that svc cannot create; null for none. */
   readonly unsupported: string | null;
+  /** What a check uses that migrations do not create before it; null for none. */
+  readonly uses: string | null;
   /** Its options in the language of the server; empty for none. */
   readonly options: string;
   readonly expression: string | null;
@@ -73,8 +79,8 @@ export interface CatalogIndex {
   readonly name: string;
   readonly unique: boolean;
   readonly valid: boolean;
-  /** What is in another schema; null if the index needs nothing of the kind. */
-  readonly unsupported: string | null;
+  /** What it uses that migrations do not create before it; null for none. */
+  readonly uses: string | null;
   /** Whether svc has words for it: a B-tree over columns. */
   readonly plain: boolean;
   /** The statement that creates it. */
@@ -128,35 +134,25 @@ function listOf<T>(value: unknown): readonly T[] {
   return Array.isArray(value) ? (value as T[]) : [];
 }
 
-/** Whether what a row of pg_depend refers to is part of the server, of an extension, or an object of the schema. */
-const IS_KNOWN = `(e.refobjid < 16384 OR EXISTS (SELECT 1 FROM pg_depend x WHERE x.classid = e.refclassid AND x.objid = e.refobjid AND x.deptype = 'e')
-      OR e.refclassid = 'pg_proc'::regclass AND EXISTS (SELECT 1 FROM pg_proc p JOIN home ON home.oid = p.pronamespace WHERE p.oid = e.refobjid AND p.prokind <> 'a')
-      OR e.refclassid = 'pg_type'::regclass AND EXISTS (SELECT 1 FROM pg_type p JOIN home ON home.oid = p.typnamespace WHERE p.oid = e.refobjid))`;
-
-/** Whether a table inherits from others of the schema only: then it is an object. */
-export const IS_INHERITED = `(c.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid)
-    AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace <> c.relnamespace))`;
-
 const query = (schema: string, home: string, named: string) => `
-WITH home AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(home)}), rel AS MATERIALIZED (
+WITH RECURSIVE ${USES(quoteLiteral(schema), quoteLiteral(home))},
+rel AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_' ${named}
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${isInherited('c')} AND c.relname !~ '^_svc_' ${named}
     AND NOT ${ofExtension('pg_class', 'c.oid')})
 SELECT r.relname AS name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
-    'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR t.typnamespace IN (SELECT oid FROM home)
-      OR EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = 'pg_type'::regclass AND e.objid = CASE WHEN t.typelem <> 0 AND t.typlen = -1 THEN t.typelem ELSE t.oid END AND e.deptype = 'e'), 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
+    'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR ${isUsableType('t.oid')}, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
       (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'comment', col_description(r.oid, a.attnum), 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, 'generated', a.attgenerated,
-    'uses', (SELECT min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid
-      AND e.refclassid <> 'pg_class'::regclass AND NOT ${IS_KNOWN}),
+    'uses', ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'of a table')},
     'collation', CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation AND a.attcollation < 16384 THEN
       (SELECT quote_ident(l.collname) FROM pg_collation l WHERE l.oid = a.attcollation) END,
     'sequence', CASE WHEN a.attidentity <> '' OR d.oid IS NOT NULL THEN (SELECT json_build_object('type', format_type(s.seqtypid, -1), 'start', s.seqstart::text,
-      'increment', s.seqincrement::text, 'min', s.seqmin::text, 'max', s.seqmax::text, 'cache', s.seqcache::text, 'cycle', s.seqcycle)
+      'increment', s.seqincrement::text, 'min', s.seqmin::text, 'max', s.seqmax::text, 'cache', s.seqcache::text, 'cycle', s.seqcycle, 'serial', ${IS_SERIAL('s.seqrelid')})
       FROM pg_depend p JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.refclassid = 'pg_class'::regclass
-      AND p.refobjid = r.oid AND p.refobjsubid = a.attnum AND (p.deptype = 'i' OR p.deptype = 'a' AND EXISTS (SELECT 1 FROM pg_depend u
-        WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = s.seqrelid)) LIMIT 1) END) ORDER BY a.attnum) j
+      AND p.refobjid = r.oid AND p.refobjsubid = a.attnum AND p.deptype IN ('i', 'a') ORDER BY p.deptype DESC, EXISTS (SELECT 1 FROM pg_depend u
+        WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = s.seqrelid) DESC LIMIT 1) END) ORDER BY a.attnum) j
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', COALESCE(c.conkey, '{}'),
@@ -165,6 +161,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
     'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
     'unsupported', CASE WHEN c.contype = 'f' AND to_jsonb(c) ->> 'confdelsetcols' IS NOT NULL THEN 'sets only some of its fields' END,
+    'uses', CASE WHEN c.contype = 'c' THEN ${usedBy("'pg_constraint'::regclass", 'c.oid', 'of a table')} END,
     'options', concat_ws(' ', CASE WHEN COALESCE((to_jsonb(ki) ->> 'indnullsnotdistinct')::boolean, false) THEN 'NULLS NOT DISTINCT' END,
       CASE WHEN ki.indnatts > ki.indnkeyatts THEN 'INCLUDE (' || (SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY u.n)
         FROM unnest(ki.indkey::int2[]) WITH ORDINALITY u(num, n) JOIN pg_attribute t ON t.attrelid = r.oid AND t.attnum = u.num WHERE u.n > ki.indnkeyatts) || ')' END,
@@ -174,10 +171,10 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'NOT ENFORCED' WHEN NOT c.convalidated THEN 'NOT VALID' END),
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
-  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)) k ON true
+  LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)
+    AND NOT (c.contype = 'f' AND f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) AND (f.relispartition OR ${isInherited('f')}))) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
-    'unsupported', (SELECT 'uses ' || min(pg_describe_object(e.refclassid, e.refobjid, 0)) FROM pg_depend e WHERE e.classid = 'pg_class'::regclass
-      AND e.objid = i.indexrelid AND e.refclassid <> 'pg_class'::regclass AND NOT ${IS_KNOWN}),
+    'uses', ${usedBy("'pg_class'::regclass", 'i.indexrelid', 'of a table')},
     'plain', p.plain, 'definition', CASE WHEN NOT p.plain THEN pg_get_indexdef(i.indexrelid) ELSE '' END,
     'columns', CASE WHEN p.plain THEN to_json(i.indkey::int2[]) ELSE (SELECT json_agg(DISTINCT e.refobjsubid) FROM pg_depend e
       WHERE e.classid = 'pg_class'::regclass AND e.objid = i.indexrelid AND e.refclassid = 'pg_class'::regclass AND e.refobjid = i.indrelid AND e.refobjsubid > 0) END,

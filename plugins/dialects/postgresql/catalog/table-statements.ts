@@ -1,16 +1,31 @@
+import { isInherited, usedBy } from './uses.ts';
+
 /*
  * SQL for statements about tables that the definition of a table does not have. `ns` is the schema and `rel` its relations.
  */
 
-/** Whether svc reads a column with a sequence as an identity. */
-export const IS_IDENTITY = "a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)";
-
-/** Whether the default of the column `a` uses a sequence. */
-export const TAKES_FROM = (sequence: string): string =>
-  `EXISTS (SELECT 1 FROM pg_attrdef f JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = f.oid AND u.refclassid = 'pg_class'::regclass AND u.refobjid = ${sequence} WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)`;
+/**
+ * Whether the sequence of the column `a` is the one that the type `serial` makes: owned by the column, which takes its values from
+ * it, with the options of the type, and used by no other table that migrations create at the same time. The types are numbers: a
+ * temporary table may be named regtype.
+ */
+export const IS_SERIAL = (sequence: string): string =>
+  `(a.attnotnull AND a.attislocal AND a.atttypid IN (20, 21, 23) AND EXISTS (SELECT FROM pg_attrdef f JOIN pg_sequence q ON q.seqrelid = ${sequence}
+    JOIN pg_depend u ON u.classid = 'pg_class'::regclass AND u.objid = q.seqrelid AND u.deptype = 'a' AND u.refclassid = 'pg_class'::regclass AND u.refobjid = a.attrelid AND u.refobjsubid = a.attnum
+    WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum AND pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
+      AND EXISTS (SELECT FROM pg_depend v WHERE v.classid = 'pg_attrdef'::regclass AND v.objid = f.oid AND v.refclassid = 'pg_class'::regclass AND v.refobjid = q.seqrelid)
+      AND q.seqtypid = a.atttypid AND q.seqstart = 1 AND q.seqincrement = 1 AND q.seqmin = 1 AND q.seqcache = 1 AND NOT q.seqcycle
+      AND q.seqmax = CASE q.seqtypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END)
+    AND NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = a.attrelid AND t.relispartition)
+    AND NOT EXISTS (SELECT FROM pg_depend v JOIN pg_attrdef w ON w.oid = v.objid WHERE v.classid = 'pg_attrdef'::regclass AND v.refclassid = 'pg_class'::regclass AND v.refobjid = ${sequence}
+      AND w.adrelid <> a.attrelid AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = w.adrelid)))`;
 
 /** Whether a table is created by an object: a partition, or one that inherits. */
-const IS_OWN = "(c.relispartition OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid))";
+const IS_OWN = `(c.relispartition OR ${isInherited('c')})`;
+
+/** What a part of the table `c` uses that is not there when the part is created; null for nothing. */
+const missing = (catalog: string, oid: string, isLate = 'false'): string =>
+  `CASE WHEN c.is_own OR c.relkind = 'm' OR ${isLate} THEN ${usedBy(catalog, oid, 'after tables')} ELSE ${usedBy(catalog, oid, 'of a table')} END`;
 
 const ALTER =
   "CASE c.relkind WHEN 'm' THEN 'ALTER MATERIALIZED VIEW ' ELSE 'ALTER TABLE ' END || quote_ident(c.relname)";
@@ -23,7 +38,10 @@ const parameters = (options: string): string => `(SELECT string_agg(o, ', ' ORDE
 
 const LOCAL = 'NOT EXISTS (SELECT FROM pg_inherits n WHERE n.inhrelid = x.indexrelid)';
 
-/** Common table expressions: `own` has the tables and materialized views, and `line` a row for each statement. */
+/**
+ * Common table expressions: `own` has the tables and materialized views, and `line` a row for each statement. A foreign key to a
+ * table that is an object is a setting, because two of them may refer to each other.
+ */
 export const TABLE_STATEMENTS = `
 own AS MATERIALIZED (SELECT c.*, ${IS_OWN} AS is_own FROM rel c WHERE c.relkind IN ('r', 'p', 'm')),
 col AS MATERIALIZED (SELECT c.oid AS rel, c.relname, c.relkind, c.is_own, a.attnum, a.attname, a.attnotnull, a.attgenerated, a.attislocal, a.attinhcount, a.attstorage, t.typstorage, a.attoptions,
@@ -31,22 +49,24 @@ col AS MATERIALIZED (SELECT c.oid AS rel, c.relname, c.relkind, c.is_own, a.attn
     p.attnotnull AS parent_required, p.attrelid AS parent, p.attnum AS parent_num
   FROM own c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN LATERAL (SELECT p.* FROM pg_inherits i JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attname = a.attname AND NOT p.attisdropped WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) p ON a.attinhcount > 0),
-def AS MATERIALIZED (SELECT c.rel, c.attname, c.relname, c.relkind, pg_get_expr(d.adbin, d.adrelid) AS value, pg_get_expr(e.adbin, e.adrelid) AS parent_value
+def AS MATERIALIZED (SELECT d.oid, c.rel, c.attname, c.relname, c.relkind, pg_get_expr(d.adbin, d.adrelid) AS value, pg_get_expr(e.adbin, e.adrelid) AS parent_value
   FROM col c LEFT JOIN pg_attrdef d ON d.adrelid = c.rel AND d.adnum = c.attnum LEFT JOIN pg_attrdef e ON e.adrelid = c.parent AND e.adnum = c.parent_num
   WHERE c.is_own AND c.attinhcount > 0 AND c.attgenerated = ''),
-sequenced AS MATERIALIZED (SELECT c.rel, c.relname, c.attname, s.oid AS seq, s.relname AS seqname, NOT (o.deptype = 'i' OR ${IS_IDENTITY} AND ${TAKES_FROM('s.oid')}) AS is_object
+sequenced AS MATERIALIZED (SELECT c.rel, c.relname, c.attname, s.oid AS seq, s.relname AS seqname, NOT (o.deptype = 'i' OR ${IS_SERIAL('s.oid')}) AS is_object
   FROM col c JOIN pg_attribute a ON a.attrelid = c.rel AND a.attnum = c.attnum JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = c.rel
-    AND o.refobjsubid = c.attnum AND o.deptype IN ('a', 'i') JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S' WHERE NOT c.is_own OR o.deptype = 'i'),
+    AND o.refobjsubid = c.attnum AND o.deptype IN ('a', 'i') JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S'),
+idx AS MATERIALIZED (SELECT x.* FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE x.indisvalid AND ${missing("'pg_class'::regclass", 'x.indexrelid')} IS NULL),
+con AS MATERIALIZED (SELECT k.*, k.contype = 'f' AND k.confrelid <> k.conrelid AND k.conparentid = 0 AND EXISTS (SELECT FROM own f WHERE f.oid = k.confrelid AND f.is_own) AS is_late FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${missing("'pg_constraint'::regclass", 'k.oid', "k.contype = 'f'")} IS NULL),
 line AS (
   SELECT a.rel, 1 AS part, ${COLUMN_ONLY} || COALESCE(' SET DEFAULT ' || a.value, ' DROP DEFAULT') AS text
-  FROM def a WHERE a.value IS DISTINCT FROM a.parent_value
+  FROM def a WHERE a.value IS DISTINCT FROM a.parent_value AND ${usedBy("'pg_attrdef'::regclass", 'a.oid', 'after tables')} IS NULL
   UNION ALL SELECT c.rel, 1, 'ALTER TABLE ' || quote_ident(c.relname) || ' ALTER COLUMN ' || quote_ident(c.attname) || ' SET NOT NULL' FROM col c WHERE c.is_own AND c.attnotnull AND NOT c.parent_required
   UNION ALL SELECT c.oid, 2, ${ALTER} || ' SET (' || ${parameters("c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)")} || ')'
   FROM own c WHERE c.is_own AND (c.reloptions IS NOT NULL OR EXISTS (SELECT FROM pg_class t WHERE t.oid = c.reltoastrelid AND t.reloptions IS NOT NULL))
-  UNION ALL SELECT c.oid, CASE k.contype WHEN 'f' THEN 4 ELSE 3 END, ${ALTER} || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid)
-  FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE c.is_own AND k.contype IN ('p', 'u', 'c', 'f') AND k.conislocal AND (k.coninhcount = 0 OR k.contype = 'c' AND NOT c.relispartition) AND k.conparentid = 0
+  UNION ALL SELECT c.oid, CASE WHEN k.is_late THEN 10 WHEN k.contype = 'f' THEN 4 ELSE 3 END, ${ALTER} || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid)
+  FROM own c JOIN con k ON k.conrelid = c.oid WHERE (c.is_own OR k.is_late) AND k.contype IN ('p', 'u', 'c', 'f') AND k.conislocal AND (k.coninhcount = 0 OR k.contype = 'c' AND NOT c.relispartition) AND k.conparentid = 0
   UNION ALL SELECT c.oid, 5, pg_get_indexdef(x.indexrelid, 0, true)
-  FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE c.is_own AND x.indisvalid AND ${LOCAL} AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x'))
+  FROM own c JOIN idx x ON x.indrelid = c.oid WHERE c.is_own AND x.indisvalid AND ${LOCAL} AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x'))
   UNION ALL SELECT a.rel, 6, ${COLUMN} || ' SET STORAGE ' || CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END
   FROM col a WHERE a.attstorage <> COALESCE(a.parent_storage, a.typstorage)
   UNION ALL SELECT a.rel, 6, ${COLUMN} || ' SET COMPRESSION ' || CASE a.compression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' ELSE 'default' END
@@ -55,41 +75,51 @@ line AS (
   UNION ALL SELECT a.rel, 6, ${COLUMN_ONLY} || ' SET (' || o.text || ')'
   FROM col a CROSS JOIN LATERAL (SELECT string_agg(o, ', ' ORDER BY o) AS text FROM unnest(a.attoptions) o WHERE o LIKE 'n\\_distinct%') o WHERE o.text IS NOT NULL
   UNION ALL SELECT c.oid, 7, 'ALTER INDEX ' || quote_ident(i.relname) || ' ALTER COLUMN ' || a.attnum || ' SET STATISTICS ' || a.attstattarget
-  FROM own c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_attribute a ON a.attrelid = i.oid AND COALESCE(a.attstattarget, -1) <> -1
-  UNION ALL SELECT c.oid, 7, ${ALTER} || ' CLUSTER ON ' || quote_ident(i.relname) FROM own c JOIN pg_index x ON x.indrelid = c.oid AND x.indisclustered JOIN pg_class i ON i.oid = x.indexrelid
+  FROM own c JOIN idx x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_attribute a ON a.attrelid = i.oid AND COALESCE(a.attstattarget, -1) <> -1
+  UNION ALL SELECT c.oid, 7, ${ALTER} || ' CLUSTER ON ' || quote_ident(i.relname) FROM own c JOIN idx x ON x.indrelid = c.oid AND x.indisclustered JOIN pg_class i ON i.oid = x.indexrelid
   UNION ALL SELECT c.oid, 7, ${ALTER} || ' REPLICA IDENTITY ' || CASE c.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE 'USING INDEX ' || (SELECT quote_ident(i.relname)
-      FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid AND x.indisreplident) END
-  FROM own c WHERE c.relreplident IN ('f', 'n') OR c.relreplident = 'i' AND EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisreplident)
+      FROM idx x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid AND x.indisreplident) END
+  FROM own c WHERE c.relreplident IN ('f', 'n') OR c.relreplident = 'i' AND EXISTS (SELECT FROM idx x WHERE x.indrelid = c.oid AND x.indisreplident)
   UNION ALL SELECT c.oid, 8, 'COMMENT ON TABLE ' || quote_ident(c.relname) || ' IS ' || quote_literal(d.description)
   FROM own c JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = c.oid AND d.objsubid = 0 WHERE c.is_own
   UNION ALL SELECT c.rel, 8, 'COMMENT ON COLUMN ' || quote_ident(c.relname) || '.' || quote_ident(c.attname) || ' IS ' || quote_literal(d.description)
   FROM col c JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = c.rel AND d.objsubid = c.attnum WHERE c.is_own
   UNION ALL SELECT c.oid, 9, 'COMMENT ON INDEX ' || quote_ident(i.relname) || ' IS ' || quote_literal(d.description)
-  FROM own c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = i.oid AND d.objsubid = 0
-  UNION ALL SELECT c.oid, 9, 'COMMENT ON CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname) || ' IS ' || quote_literal(d.description)
-  FROM own c JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype NOT IN ('x', 't') JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid
+  FROM own c JOIN idx x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = i.oid AND d.objsubid = 0
+  UNION ALL SELECT c.oid, CASE WHEN k.is_late THEN 11 ELSE 9 END, 'COMMENT ON CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || quote_ident(c.relname) || ' IS ' || quote_literal(d.description)
+  FROM own c JOIN con k ON k.conrelid = c.oid AND k.contype NOT IN ('x', 't') JOIN pg_description d ON d.classoid = 'pg_constraint'::regclass AND d.objoid = k.oid
   UNION ALL SELECT q.rel, 7, 'ALTER SEQUENCE ' || quote_ident(q.seqname) || ' OWNED BY ' || quote_ident(q.relname) || '.' || quote_ident(q.attname) FROM sequenced q WHERE q.is_object
   UNION ALL SELECT q.rel, 9, 'COMMENT ON SEQUENCE ' || quote_ident(q.seqname) || ' IS ' || quote_literal(d.description)
   FROM sequenced q JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = q.seq AND d.objsubid = 0 WHERE NOT q.is_object AND q.seqname = q.relname || '_' || q.attname || '_seq'),
-list AS (SELECT rel, string_agg(text, E';\\n\\n' ORDER BY part, text COLLATE "C") AS text FROM line GROUP BY rel)`;
+list AS (SELECT rel, string_agg(text, E';\\n\\n' ORDER BY part, text COLLATE "C") FILTER (WHERE part < 10) AS text, string_agg(text, E';\\n\\n' ORDER BY part, text COLLATE "C") AS every,
+  string_agg(text, E';\\n\\n' ORDER BY part, text COLLATE "C") FILTER (WHERE part >= 10) AS late FROM line GROUP BY rel)`;
 
 const CREATE =
   "'CREATE ' || CASE c.relpersistence WHEN 'u' THEN 'UNLOGGED ' ELSE '' END || 'TABLE ' || quote_ident(c.relname)";
 
-/** Rows of objects: kind, name, definition, and no comment. */
+const SEQUENCE =
+  "' START WITH ' || q.seqstart || ' INCREMENT BY ' || q.seqincrement || ' MINVALUE ' || q.seqmin || ' MAXVALUE ' || q.seqmax || ' CACHE ' || q.seqcache";
+
+/** SQL for the options of the identity `q` of the column `a`; empty for those of its type. */
+const IDENTITY_OPTIONS = `CASE WHEN q.seqstart = 1 AND q.seqincrement = 1 AND q.seqmin = 1 AND q.seqcache = 1 AND NOT q.seqcycle
+          AND q.seqmax = CASE a.atttypid WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END THEN ''
+          ELSE ' (' || ltrim(${SEQUENCE}) || CASE WHEN q.seqcycle THEN ' CYCLE' ELSE '' END || ')' END`;
+
+/** Rows of objects: kind, name, definition, no comment, and the row of the catalog. */
 export const TABLE_OBJECTS = `
-SELECT 'settings', c.relname, l.text, NULL, NULL FROM own c JOIN list l ON l.rel = c.oid WHERE NOT c.is_own AND c.relkind <> 'm'
+SELECT 'settings', c.relname, s.text, NULL, NULL, 'pg_namespace'::regclass, NULL FROM own c JOIN list l ON l.rel = c.oid
+  CROSS JOIN LATERAL (SELECT CASE WHEN c.is_own THEN l.late ELSE l.every END AS text) s WHERE s.text IS NOT NULL AND c.relkind <> 'm'
 UNION ALL SELECT 'partition', c.relname, ${CREATE} || ' PARTITION OF ' || quote_ident(p.relname) || ' ' || pg_get_expr(c.relpartbound, c.oid)
-  || COALESCE(' PARTITION BY ' || CASE c.relkind WHEN 'p' THEN pg_get_partkeydef(c.oid) END, '') || COALESCE(E';\\n\\n' || l.text, ''), NULL, NULL
+  || COALESCE(' PARTITION BY ' || CASE c.relkind WHEN 'p' THEN pg_get_partkeydef(c.oid) END, '') || COALESCE(E';\\n\\n' || l.text, ''), NULL, NULL, 'pg_class'::regclass, c.oid
 FROM own c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i.inhparent LEFT JOIN list l ON l.rel = c.oid WHERE c.relispartition
 UNION ALL SELECT 'inherited_table', c.relname, ${CREATE} || COALESCE((SELECT E' (\\n  ' || string_agg(quote_ident(a.attname) || ' ' || CASE WHEN s.is_serial THEN replace(replace(format_type(a.atttypid, NULL), 'integer', 'int'), 'int', 'serial')
     ELSE format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END
-      || CASE WHEN a.attidentity <> '' THEN CASE a.attidentity WHEN 'a' THEN ' GENERATED ALWAYS' ELSE ' GENERATED BY DEFAULT' END || ' AS IDENTITY'
-        WHEN a.attgenerated <> '' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ')' || CASE a.attgenerated WHEN 's' THEN ' STORED' ELSE ' VIRTUAL' END
+      || CASE WHEN a.attidentity <> '' THEN CASE a.attidentity WHEN 'a' THEN ' GENERATED ALWAYS' ELSE ' GENERATED BY DEFAULT' END || ' AS IDENTITY' || ${IDENTITY_OPTIONS}
+        WHEN ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'after tables')} IS NOT NULL THEN '' WHEN a.attgenerated <> '' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ')' || CASE a.attgenerated WHEN 's' THEN ' STORED' ELSE ' VIRTUAL' END
         ELSE COALESCE(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '') END END || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END, E',\\n  ' ORDER BY a.attnum) || E'\\n)'
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    CROSS JOIN LATERAL (SELECT a.attnotnull AND t.oid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND EXISTS (SELECT FROM pg_depend o JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
-      AND u.refclassid = 'pg_class'::regclass AND u.refobjid = o.objid WHERE o.classid = 'pg_class'::regclass AND o.deptype = 'a' AND o.refclassid = 'pg_class'::regclass AND o.refobjid = a.attrelid AND o.refobjsubid = a.attnum) AS is_serial) s
+    LEFT JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = a.attrelid AND o.refobjsubid = a.attnum AND o.deptype = 'i' LEFT JOIN pg_sequence q ON q.seqrelid = o.objid
+    CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM pg_depend z WHERE z.classid = 'pg_class'::regclass AND z.refclassid = 'pg_class'::regclass AND z.refobjid = a.attrelid AND z.refobjsubid = a.attnum AND z.deptype = 'a' AND ${IS_SERIAL('z.objid')}) AS is_serial) s
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attislocal), ' ()')
-  || ' INHERITS (' || (SELECT string_agg(quote_ident(p.relname), ', ' ORDER BY i.inhseqno) FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid) || ')' || COALESCE(E';\\n\\n' || l.text, ''), NULL, NULL
+  || ' INHERITS (' || (SELECT string_agg(quote_ident(p.relname), ', ' ORDER BY i.inhseqno) FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid) || ')' || COALESCE(E';\\n\\n' || l.text, ''), NULL, NULL, 'pg_class'::regclass, c.oid
 FROM own c LEFT JOIN list l ON l.rel = c.oid WHERE c.is_own AND NOT c.relispartition`;

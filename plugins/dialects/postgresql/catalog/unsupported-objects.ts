@@ -3,9 +3,9 @@ import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
-import { IS_INHERITED } from './read-catalog.ts';
-import { IS_IDENTITY } from './table-statements.ts';
+import { IS_SERIAL } from './table-statements.ts';
 import { OTHER_OBJECTS } from './unsupported-others.ts';
+import { isInherited, USES } from './uses.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schema: string): Promise<UnsupportedObject[]> {
@@ -19,16 +19,13 @@ export async function readUnsupportedObjects(exec: ExecSql, schema: string): Pro
 }
 
 const query = (schema: string) => `
-WITH own AS MATERIALIZED (
+WITH RECURSIVE ${USES(quoteLiteral(schema))},
+part AS (SELECT c.* FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relispartition OR ${isInherited('c')}),
+own AS MATERIALIZED (
   SELECT c.oid, c.relname, c.relkind, c.relnamespace FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND NOT ${IS_INHERITED} AND c.relname !~ '^_svc_'
+  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND NOT ${isInherited('c')} AND c.relname !~ '^_svc_'
     AND NOT ${ofExtension('pg_class', 'c.oid')}),
-rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p')),
-sequences AS (SELECT rel, num, seq, count(*) OVER (PARTITION BY seq) AS users FROM (
-  SELECT ad.adrelid AS rel, ad.adnum AS num, d.refobjid AS seq FROM pg_depend d JOIN pg_attrdef ad ON ad.oid = d.objid
-  JOIN pg_class c ON c.oid = ad.adrelid AND NOT c.relispartition AND NOT ${IS_INHERITED} WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass
-  UNION SELECT d.refobjid, d.refobjsubid, d.objid FROM pg_depend d
-  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'i') n)
+rel AS (SELECT * FROM own WHERE relkind IN ('r', 'p'))
 SELECT collection, field, what FROM (
   SELECT o.relname::text AS collection, NULL::text AS field,
     'is a foreign table, which svc cannot create' AS what
@@ -48,23 +45,14 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT r.relname, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
   WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass || CASE WHEN a.attidentity = '' AND k.is_other
-    THEN ', which svc replaces by an identity that starts at 1' ELSE ', which has another name in a new database' END
-  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq JOIN pg_class c ON c.oid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num CROSS JOIN LATERAL (SELECT s.seqtypid <> a.atttypid
-    OR s.seqstart <> 1 OR s.seqincrement <> 1 OR s.seqmin <> 1 OR s.seqcache <> 1 OR s.seqcycle OR s.seqmax <> CASE s.seqtypid WHEN 'int2'::regtype
-    THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END OR NOT EXISTS (SELECT 1 FROM pg_depend o WHERE o.classid = 'pg_class'::regclass
-    AND o.objid = s.seqrelid AND o.deptype = 'a' AND o.refobjid = r.oid AND o.refobjsubid = a.attnum) AS is_other,
-    octet_length(r.relname || a.attname) <= 58 AND regexp_replace(c.relname, '_seq\\d*$', '_seq') <> r.relname || '_' || a.attname || '_seq' AS is_renamed) k
-  WHERE ${IS_IDENTITY} AND n.users = 1 AND (a.attidentity = '' AND k.is_other OR k.is_renamed)
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || s.seqrelid::regclass
-    || ', which other fields use too; svc creates one for each'
-  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_sequence s ON s.seqrelid = n.seq
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num WHERE ${IS_IDENTITY} AND n.users > 1
-  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || n.seq::regclass || ', which is in another schema'
-  FROM rel r JOIN sequences n ON n.rel = r.oid JOIN pg_class c ON c.oid = n.seq AND c.relkind = 'S'
-  JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = n.num AND a.atthasdef WHERE NOT (${IS_IDENTITY})
-    AND c.relnamespace <> r.relnamespace
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || c.oid::regclass || ', which has another name in a new database'
+  FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.oid AND d.refobjsubid = a.attnum
+    AND d.deptype IN ('a', 'i') JOIN pg_class c ON c.oid = d.objid AND c.relkind = 'S'
+  WHERE (d.deptype = 'i' OR ${IS_SERIAL('c.oid')}) AND octet_length(r.relname || a.attname) <= 58 AND regexp_replace(c.relname, '_seq\\d*$', '_seq') <> r.relname || '_' || a.attname || '_seq'
+  UNION ALL SELECT r.relname, a.attname, 'takes its values from the sequence ' || c.oid::regclass || ' of another schema, which svc replaces by an identity that starts at 1'
+  FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnotnull AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) JOIN pg_attrdef f ON f.adrelid = r.oid AND f.adnum = a.attnum
+    JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass JOIN pg_class c ON c.oid = d.refobjid AND c.relkind = 'S' AND c.relnamespace <> r.relnamespace
+  WHERE pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
   UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
     SELECT p.pronamespace AS ns, 'aggregate ' || quote_ident(p.proname) AS what, 'pg_proc'::regclass AS class, p.oid FROM pg_proc p WHERE p.prokind = 'a'
     UNION ALL SELECT o.oprnamespace, 'operator ' || o.oprname, 'pg_operator'::regclass, o.oid FROM pg_operator o

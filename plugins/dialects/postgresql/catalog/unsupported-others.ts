@@ -1,4 +1,5 @@
 import { ofExtension } from './catalog-rows.ts';
+import { usedBy } from './uses.ts';
 
 /** Whether something is neither of an extension nor part of the server or of another object. */
 const isMade = (catalog: string, oid: string): string =>
@@ -67,5 +68,15 @@ export const OTHER_OBJECTS = (schema: string): string => {
   UNION ALL SELECT c.relname, NULL, 'has its fields in another order than ' || i.inhparent::regclass || ', in which svc creates them'
   FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid CROSS JOIN LATERAL (SELECT array_agg(a.attname ORDER BY a.attnum) AS names FROM pg_attribute a WHERE a.attrelid = i.inhparent AND a.attnum > 0 AND NOT a.attisdropped) parent
   WHERE c.relnamespace = ${ns} AND c.relkind IN ('r', 'p') AND i.inhseqno = 1 AND parent.names IS DISTINCT FROM (SELECT array_agg(f.attname ORDER BY f.number) FROM (SELECT a.attname, row_number() OVER (ORDER BY a.attnum) AS number
-    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) f WHERE f.number <= cardinality(parent.names))`;
+    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) f WHERE f.number <= cardinality(parent.names))
+  UNION ALL SELECT relname, NULL, 'has the ' || what || ', which uses ' || uses || ', which migrations do not create' FROM (
+    SELECT c.relname, 'default of ' || quote_ident(a.attname) AS what, ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'after tables')} AS uses
+    FROM part c JOIN pg_attrdef d ON d.adrelid = c.oid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.adnum
+    UNION ALL SELECT c.relname, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid', 'after tables')} FROM part c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype <> 'x' AND k.coninhcount = 0
+    UNION ALL SELECT c.relname, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid', 'after tables')} FROM part f JOIN pg_constraint k ON k.confrelid = f.oid AND k.contype = 'f' AND k.coninhcount = 0
+      JOIN pg_class c ON c.oid = k.conrelid WHERE c.relnamespace = f.relnamespace AND c.oid NOT IN (SELECT oid FROM part)
+    UNION ALL SELECT c.relname, 'index ' || quote_ident(x.relname), ${usedBy("'pg_class'::regclass", 'x.oid', 'after tables')} FROM part c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid
+      WHERE NOT x.relispartition AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.oid AND k.contype = 'x')) left_out WHERE uses IS NOT NULL
+  UNION ALL SELECT c.relname, NULL, 'has the statistics ' || s.stxnamespace::regnamespace || '.' || quote_ident(s.stxname) || ' in another schema'
+  FROM pg_class c JOIN pg_statistic_ext s ON s.stxrelid = c.oid WHERE c.relnamespace = ${ns} AND s.stxnamespace <> c.relnamespace`;
 };

@@ -205,13 +205,13 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
   return [statement(text)];
 }
 
-/** A function that a check or a default uses comes before the tables, which its body may read. */
+/** A function that a check or a default uses comes before the tables, which its body may read; and it may read other schemas. */
 function createText({ kind, definition }: Pick<DatabaseObject, 'kind' | 'definition'>): string {
   if (!isRoutine(kind)) return definition;
   const create = `EXECUTE ${quoteLiteral(definition)}`;
   const checks = (value: string): string => `PERFORM set_config('check_function_bodies', ${value}, true)`;
   return doBlock(
-    `DECLARE was text := current_setting('check_function_bodies'); BEGIN ${create}; EXCEPTION WHEN undefined_table THEN ${checks("'off'")}; ${create}; ${checks('was')}; END`,
+    `DECLARE was text := current_setting('check_function_bodies'); BEGIN ${create}; EXCEPTION WHEN undefined_table OR undefined_object OR undefined_function OR invalid_schema_name THEN ${checks("'off'")}; ${create}; ${checks('was')}; END`,
   );
 }
 

@@ -101,6 +101,10 @@ const FORMS: readonly Form[] = [
     undo: ({ sequence }) => ({ text: `ALTER SEQUENCE ${sequence} OWNED BY NONE` }),
   },
   {
+    words: 'alter table $table add constraint $constraint foreign key …',
+    undo: ({ table, constraint }) => ({ text: `ALTER TABLE ${table} DROP CONSTRAINT ${constraint}` }),
+  },
+  {
     words: 'comment on sequence $sequence is $text',
     undo: ({ sequence }) => ({ text: `COMMENT ON SEQUENCE ${sequence} IS NULL` }),
   },

@@ -40,13 +40,19 @@ export function compileTableObject(operation: ObjectOperation): readonly Stateme
   }
 }
 
-/** A foreign key to the parent refers to its partitions too, until they are detached. */
+/**
+ * A foreign key to the parent refers to its partitions too, until they are detached. A sequence that is an object stays when the
+ * table that owns it is dropped.
+ */
 function dropText(object: ObjectName, was: string): string {
-  const [first] = partsOf(was);
+  const [first, ...rest] = partsOf(was);
   const name = quoteIdentifier(object.name);
-  const drop = `DROP TABLE ${name}`;
-  if (object.kind !== 'partition') return drop;
-  return `ALTER TABLE ${partitionOf(object, first).parent} DETACH PARTITION ${name};\n\n${drop}`;
+  const released = rest
+    .filter(({ words }) => words[0] === 'alter' && words[1] === 'sequence' && words[3] === 'owned')
+    .map(({ words }) => `ALTER SEQUENCE ${words[2]} OWNED BY NONE`);
+  const detached =
+    object.kind === 'partition' ? [`ALTER TABLE ${partitionOf(object, first).parent} DETACH PARTITION ${name}`] : [];
+  return [...released, ...detached, `DROP TABLE ${name}`].join(';\n\n');
 }
 
 const asWritten = (text: string): Steps => ({ text, sql: text, destructive: false });
