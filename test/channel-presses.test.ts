@@ -15,6 +15,7 @@ import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { LONG, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
+import { freePort } from './suites/free-port.ts';
 import { CALLBACK_KEY, type GateUnderTest, withGate } from './suites/gate-client.ts';
 import { waitUntil } from './suites/wait-until.ts';
 import { startWebhookReceiver } from './suites/webhook-receiver.ts';
@@ -273,12 +274,14 @@ else
     async () => {
       const [{ url, drop }, service] = [await freshDatabase(), await startWebhookReceiver(200)];
       const channels = { ops: { type: 'pager', url: service.url, secret: 'the secret' } };
-      const approvals = { store: { database: 'main' }, channels, callbackKey: CALLBACK_KEY };
+      const port = await freePort();
+      const base = `http://127.0.0.1:${port}`;
+      const approvals = { store: { database: 'main' }, channels, callbackBase: `${base}/`, callbackKey: CALLBACK_KEY };
       const shop = project({ main: url }, { plugins: ['./pager.mjs'], approvals });
       shop.write('pager.mjs', PAGER);
-      const serving = startCli(['approvals', 'serve', '--port', '0'], shop.root);
+      const serving = startCli(['approvals', 'serve', '--port', `${port}`], shop.root);
       try {
-        await serving.untilStderr('Listening on');
+        await serving.untilStderr(`Presses of the channel "ops" arrive at ${base}/channels/ops`);
         const callbackBase = /Listening on (\S+)/.exec(serving.stderr())?.[1] ?? '';
         const { default: pager } = (await import(pathToFileURL(join(shop.root, 'pager.mjs')).href)) as {
           default: Plugin;

@@ -13,6 +13,7 @@ import {
   escapeHtml,
   isEqualSecret,
   isSignedBy,
+  noticeText,
   parseFormDecision,
   postJson,
   pressEndpoint,
@@ -72,11 +73,52 @@ test('parameters in a block of code have another escape than the text around it,
   const changed = { ...record, decisionReason: 'Half.', modifiedParams: { amount: 5 }, unattendedSince: 'today' };
   assert.equal(
     decisionText(changed, { maxLength: 100 }),
-    'apr_1 is approved by *: Half.\nrefund of a*b, changed: amount\nNo process waits for it any more.\n{\n  "note": "* `",\n  "amount": 5\n}',
+    'apr_1 is approved by *: Half.\nrefund of a*b, changed: amount\nNo process waits for it now\n{\n  "note": "* `",\n  "amount": 5\n}',
   );
   const named = decisionText({ ...record, decidedBy: 'a'.repeat(10_000) }, { maxLength: 100 });
   assert.match(named, /^.{1,480}a … \(\d+ characters\)\nrefund of /, 'a long name leaves no room for the message');
 });
+
+test('what surrounds parameters has a greatest length, with its escapes', () => {
+  const [long, note] = ['&😀'.repeat(5_000), 'x'.repeat(5_000)];
+  const call = { ...createWaiting(), parameters: { note }, tool: 'x'.repeat(128), reason: long };
+  const options = { maxLength: 1_000, escape: escapeHtml };
+  const { title, parameters, footer } = requestText({ ...call, product: 'shop', env: 'dev', expiresInMs: 1 }, options);
+  assert.ok(title.length <= 500 && title.length > 450, `${title.length}`);
+  assert.deepEqual([parameters.length, footer.length], [1_000, 72]);
+  assert.match(title, /(&amp;😀)+(&amp;)? … \(\d+ characters\)$/);
+  const decided = { ...call, status: 'approved', decidedBy: long, modifiedParams: { note } } as const;
+  const report = decisionText(decided as unknown as ApprovalRecord, options);
+  assert.ok(report.length <= 690 + 1_000 && report.length > 1_600, `${report.length}`);
+  const to = [{ role: long, members: [] }];
+  const notice = { id: '', at: '', kind: 'escalation', to, missing: [] } as const;
+  assert.ok(noticeText(notice).length <= 500);
+});
+
+test('what the person who pressed is shown has at most 500 characters', async () => {
+  const { requestId, ...record } = createWaiting();
+  const actor = `pager:${'\u202e'.repeat(2)}${'x'.repeat(5_000)}`;
+  const endpoint = pressEndpoint({
+    svc: {
+      agents: { signal: async () => ({ status: 'approved' }) },
+      approvals: { get: async () => ({ ...record, requestId, decidedBy: actor }) as unknown as ApprovalRecord },
+    },
+    verify: () => true,
+    read: () => ({ button: 'approve', requestId, actor }),
+    show: ({ text }) => new Response(text),
+  });
+  const response = await endpoint(new Request('http://localhost/', { method: 'POST', body: '{}' }));
+  const text = await response.text();
+  assert.match(text, /^apr_.* is approved by pager:\\u\{202e×2\}x+ … \(\d+ characters\)\.?$/);
+  assert.equal(text.length, 500);
+});
+
+/** A request with the longest id and time. */
+function createWaiting() {
+  const ids = { requestId: `apr_${'0'.repeat(36)}`, executionId: 'exe_1', agentTag: 'payouts' };
+  const at = new Date().toISOString();
+  return { ...ids, tool: 'refund', parameters: {}, reason: '', timestamp: at, timeout: at };
+}
 
 test('options that are missing, empty, unknown or not texts are rejected without their values', () => {
   const good = { token: 'secret', api: undefined };
@@ -166,6 +208,8 @@ test('a form that has other fields, or is not UTF-8, is not a decision', () => {
     assert.throws(() => parseFormDecision(Buffer.from(body), 'payload'), body);
 });
 
+const PATHS = { retryAfter: ['parameters', 'retry_after'], reason: ['error', 'text'] };
+
 test('postJson follows no redirect, retries what may succeed later, and puts no URL or header into an error', async () => {
   let answer: { status: number; headers?: Record<string, string>; body?: string } = { status: 200 };
   let requests = 0;
@@ -176,8 +220,7 @@ test('postJson follows no redirect, retries what may succeed later, and puts no 
   await once(server, 'listening');
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const url = `http://${host}/bot-secret/send?token=secret`;
-  const post = (to = url, headers = {}) =>
-    postJson(to, {}, { headers, signal: AbortSignal.timeout(15_000), retryAfter: ['parameters', 'retry_after'] });
+  const post = (to = url, headers = {}) => postJson(to, {}, { headers, signal: AbortSignal.timeout(15_000), ...PATHS });
   const failure = async (...args: Parameters<typeof post>) => {
     const error = await post(...args).then(
       () => assert.fail('it resolved'),
@@ -202,6 +245,17 @@ test('postJson follows no redirect, retries what may succeed later, and puts no 
     ] as const) {
       answer = { status: 429, body };
       assert.deepEqual(await failure(), [`POST to ${host} was answered with 429`, true, afterMs]);
+    }
+    for (const [body, why] of [
+      ['{"error":{"text":"chat not\\u202e found"}}', ': chat not\\u{202e} found'],
+      [JSON.stringify({ error: { text: 'x'.repeat(500) } }), `: ${'x'.repeat(181)} … (500 characters)`],
+      ['{"error":{"text":{}}}', ''],
+      ['{"error":{"text":""}}', ''],
+      ['{"error":"text"}', ''],
+      ['no json', ''],
+    ] as const) {
+      answer = { status: 400, body };
+      assert.deepEqual(await failure(), [`POST to ${host} was answered with 400${why}`, false, 0]);
     }
     answer = { status: 404 };
     assert.deepEqual(await failure(), [`POST to ${host} was answered with 404`, false, 0]);

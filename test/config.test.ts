@@ -1,7 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { defineConfig } from '../config/define.ts';
+import { type Config, defineConfig } from '../config/define.ts';
 import { builtins } from '../config/load/builtin.ts';
 import { findConfig, SEARCH_PLACES } from '../config/load/config-file.ts';
 import type { RuntimeOptions } from '../config/load/runtime.ts';
@@ -252,6 +252,13 @@ test('all problems are reported at once with their paths, and without values', a
     await refused('config_invalid', { cwd: folder({ 'svc.config.mjs': nothing }) });
   }
   await refused('config_invalid', { cwd: folder({ 'svc.config.yaml': '' }) });
+});
+
+test('a configuration in code that is a text or an array is not an object', async () => {
+  for (const config of ['svc.config.ts', [{ product: 'shop' }]]) {
+    const { why } = await refused('config_invalid', { config: config as unknown as Config, product: 'shop' });
+    assert.match(why ?? '', /^The configuration: must be an object, not (a string|an array)\.$/);
+  }
 });
 
 // ---- the environment

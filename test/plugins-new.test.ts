@@ -46,8 +46,9 @@ test('svc plugins new creates a package of each kind, and a dialect for each kin
   }
   const brokerTest = read('svc-broker-my-first/test/suite.test.ts');
   assert.match(brokerTest, /port: 7654 }/);
-  for (const member of ['listen', 'send', 'takeDeadLetters', 'refuse', 'close'])
+  for (const member of ['listen', 'send', 'takeDeadLetters', 'refuse', 'close', '// Restarts.* restart'])
     assert.match(brokerTest, new RegExp(`^ .*${member}\\b`, 'm'));
+  assert.match(read('svc-channel-my-first/README.md'), /store: \{ database: 'main' \}/);
   assert.match(read('svc-dialect-my-third/README.md'), /1\. `openDatabase` in `src\/database\.ts`/);
   assert.match(read('svc-dialect-my-fourth/README.md'), /1\. a server for the tests.*`export MY_FOURTH_URL=my-fourth:/);
   assert.match(read('svc-dialect-my-fifth/README.md'), /2\. `openServer` in `src\/server\.ts`/);

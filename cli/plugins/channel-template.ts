@@ -7,7 +7,11 @@ export function channelFiles(name: string, identifier: string): PluginFiles {
   const options = `url: 'https://${name}.example/messages', chat: 'payments', secret: process.env.${name.toUpperCase().replaceAll('-', '_')}_SECRET`;
   return {
     description: `channel that requests approval through ${name}`,
-    configExample: `approvals: {
+    configExample: `databases: { main: { dialect: 'postgresql', url: process.env.DATABASE_URL } },
+  approvals: {
+    // For svc approvals serve.
+    store: { database: 'main' },
+    callbackBase: 'https://shop.example/svc',
     callbackKey: process.env.SVC_CALLBACK_KEY,
     channels: {
       ${propertyName(name)}: { type: '${name}', ${options} },
@@ -16,7 +20,7 @@ export function channelFiles(name: string, identifier: string): PluginFiles {
     steps: [
       'the fake of the service in `test/service.ts`: what it answers, refuses, shows and sends, in the terms of its documentation. The suite then fails where the channel does not speak them',
       '`src/index.ts`: the message with its buttons, how it is edited, its longest text, and the escape of its markup; the signature of a press, and what is in it',
-      'the URL to which the service sends presses: `svc approvals serve` receives them at `{callbackBase}/channels/<name in approvals.channels>`',
+      'the URL to which the service sends presses: `svc approvals serve` prints it, `{callbackBase}/channels/<name in approvals.channels>`',
     ],
     files: {
       'src/index.ts': channelSource(name, identifier, type),
@@ -49,8 +53,13 @@ interface Pressed {
   readonly requestId: string;
 }
 
-/** To do: the longest text that the service accepts, less the title; and the function that escapes its markup. */
+/**
+ * To do: the longest text that the service accepts, less what surrounds the parameters: 500 for the title, 72 for the footer (more if
+ * it is escaped), and what you write yourself; 690 in a report. Escapes count. And the function that escapes its markup.
+ */
 const LIMIT = { maxLength: 3_000, escape: escapeHtml };
+/** To do: where the service says why it refuses a message. */
+const REASON = ['error'];
 
 export function ${identifier}({ url, chat, secret }: ${type}Options): Channel<string> {
   return {
@@ -65,13 +74,13 @@ export function ${identifier}({ url, chat, secret }: ${type}Options): Channel<st
         buttons: buttons.map((button) => ({ button, requestId: delivery.requestId })),
         link: delivery.callbackUrl,
       };
-      const sent = await postJson<{ id: string }>(url, message, { signal });
+      const sent = await postJson<{ id: string }>(url, message, { signal, reason: REASON });
       return sent?.id ?? '';
     },
     /** Replaces the message and its buttons, also if somebody decided elsewhere. */
     async onDecided(record, signal, receipts) {
       const message = { text: decisionText(record, LIMIT), buttons: [] };
-      await Promise.all(receipts.map((id) => postJson(\`\${url}/\${id}\`, message, { signal, method: 'PATCH' })));
+      await Promise.all(receipts.map((id) => postJson(\`\${url}/\${id}\`, message, { signal, reason: REASON, method: 'PATCH' })));
     },
     presses: {
       chats: [chat],
@@ -107,6 +116,9 @@ import { type ButtonPress, type ChannelMessage, httpReceiver, type PressesUnderT
 
 const [SECRET, CHAT, OTHER_CHAT] = ['not-a-real-secret', 'payments', 'another'];
 
+/** Of a text. */
+const LONGEST = 4_000;
+
 interface Message {
   readonly text: string;
   readonly buttons: readonly { readonly button: 'approve' | 'reject'; readonly requestId: string }[];
@@ -121,7 +133,13 @@ export const receiver = () =>
     secrets: [SECRET],
     displayed: (body) => unescaped((JSON.parse(body) as Message).text),
     replaces: ({ method }) => method === 'PATCH',
-    responses: { accepts: (response, number) => response.end(JSON.stringify({ id: \`message-\${number}\` })) },
+    responses: {
+      accepts(response, number, { body }) {
+        const isLong = (JSON.parse(body) as Message).text.length > LONGEST;
+        if (isLong) response.writeHead(400).end('{ "error": "the text is too long" }');
+        else response.end(JSON.stringify({ id: \`message-\${number}\` }));
+      },
+    },
   });
 
 /** The request that the service sends for a pressed button; undefined if the message has none. */

@@ -200,11 +200,11 @@ const openClient: BrokerUnderTest['openClient'] = async () => {
     async listen(_event) {
       return () => [];
     },
-    /** Sends the bytes. Returns false if the queue does not exist. */
+    /** Sends the bytes. Returns false if the queue does not exist; if sending creates it, always true. */
     async send(_queue, _body) {
       return false;
     },
-    /** Removes the dead letters of the queue, and returns their bodies. */
+    /** Removes the dead letters of the queue, and returns their bodies. It is polled: lose nothing between two calls. */
     async takeDeadLetters(_queue) {
       return [];
     },
@@ -228,6 +228,7 @@ brokerSuite(test, {
   // No error may contain these.
   secrets: ['not-a-secret'],
   openClient,
+  // Restarts the server, to check that messages are durable; skipped without it: restart: async () => { … },
   // Of a server that delivers a message again once its lease is over: leaseMs: 500,
   // How long a case waits before it fails, in milliseconds: longer than a lease and than two heartbeats. Once the broker works,
   // remove it: the default is a minute.

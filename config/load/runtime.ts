@@ -108,6 +108,8 @@ async function locate(
 /** `product` and `env` next to a configuration in code are its defaults. */
 function configInCode({ config, product, env }: RuntimeOptions, context: ConfigContext): unknown {
   if (typeof config === 'function') return config(context);
+  // Spread, a text would become its characters: the validation names what is not an object.
+  if (typeof config === 'string' || Array.isArray(config)) return config;
   return { ...(product !== undefined && { product }), ...(env !== undefined && { env }), ...config };
 }
 

@@ -1,3 +1,4 @@
+import { limitText } from '../display/limit.ts';
 import { roleText } from '../display/role-text.ts';
 import { displayText } from '../display/text.ts';
 import { errorMessage, isSvcError } from '../errors.ts';
@@ -7,6 +8,8 @@ import type { ApprovalRecord, ApprovalStatus } from './request.ts';
 
 /** Services send the whole message with a press. */
 const MAX_BODY_BYTES = 1024 * 1024;
+/** Of a sentence for the person, in UTF-16 code units. */
+const TEXT_LENGTH = 500;
 
 /** A button that a person pressed in the medium. @experimental */
 export interface Press {
@@ -22,7 +25,7 @@ export interface Press {
 export interface PressResult {
   /** Whether the request is decided, and so by this person. False with a vote: the request still waits. */
   readonly decided: boolean;
-  /** A sentence: the decision, or why nothing was decided. Escape the markup of the medium. */
+  /** The decision, or why nothing was decided: at most 500 characters, before you escape the markup of the medium. */
   readonly text: string;
   /** The request as it is now, with its tool and parameters, of which sensitive ones are masked. Undefined for an unknown one. */
   readonly record?: ApprovalRecord;
@@ -102,14 +105,14 @@ async function resultOf(
     const record = await decider.get(requestId);
     if (status === 'waiting') {
       const text = `The vote of ${actor} on ${requestId} was stored. Missing: ${roleText(record.missing ?? [])}.`;
-      return { decided: false, text: displayText(text), record };
+      return { decided: false, text: sentence(text), record };
     }
     const isPart = record.votes?.some(
       (vote) => vote.by === actor && !vote.void && vote.approved === (status === 'approved'),
     );
     const decided = isPart ?? record.decidedBy === actor;
     const text = decided ? `${requestId} is ${status} by ${record.decidedBy}.` : `${requestId} is already ${status}.`;
-    return { decided, text: displayText(text), record };
+    return { decided, text: sentence(text), record };
   } catch (error) {
     if (!isSvcError(error)) throw error;
     if (isOutage(error)) {
@@ -120,6 +123,8 @@ async function resultOf(
     const page = error.code === 'approval_unseen' ? ' Open its page, or use svc approvals show --reveal.' : '';
     const record = await decider.get(requestId).catch(() => undefined);
     const why = error.code === 'decision_refused' || error.code === 'decision_invalid' ? ` ${error.why}` : '';
-    return { decided: false, text: displayText(`${error.message}${why}${page}`), ...(record && { record }) };
+    return { decided: false, text: sentence(`${error.message}${why}${page}`), ...(record && { record }) };
   }
 }
+
+const sentence = (text: string): string => limitText(displayText(text), { maxLength: TEXT_LENGTH }).text;

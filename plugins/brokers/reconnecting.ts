@@ -27,7 +27,9 @@ export interface Subscription {
 export interface BrokerDriver<Connection> {
   /** The URL of the server. No error contains its password. */
   readonly url: string;
-  /** Opens one connection. It does not reconnect. `signal` aborts after ten seconds, when the attempt is given up. */
+  /**
+   * Opens one connection. It does not reconnect. `signal` only aborts connecting, after ten seconds: never a connection that is open.
+   */
   connect(signal: AbortSignal): Promise<Connection>;
   /**
    * Asks the server for any response, for a client library without heartbeats: every two seconds. A connection on which it rejects, or

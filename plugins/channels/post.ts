@@ -1,4 +1,5 @@
 import { DeliveryFailed } from '../../core/approval/channel.ts';
+import { shortenText } from '../../core/display/text.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
 import { readBody } from '../../core/read-body.ts';
 
@@ -7,6 +8,7 @@ const RETRYABLE_STATUS = new Set([408, 425, 429]);
 /** Upper limit for a requested pause, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
+const REASON_LENGTH = 200;
 
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>;
@@ -16,6 +18,11 @@ export interface PostOptions {
   readonly method?: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** The property of the JSON that answers too many requests with a pause, in seconds, for a service without `Retry-After`. */
   readonly retryAfter?: readonly string[];
+  /**
+   * The property of the JSON that says why the service refused: `['description']`. Errors, and so the audit, then contain at most 200
+   * characters of it: name none that repeats a secret.
+   */
+  readonly reason?: readonly string[];
 }
 
 /**
@@ -23,31 +30,39 @@ export interface PostOptions {
  * service requests. Of the URL, which may contain a secret, an error has only the host. Redirects are not followed.
  */
 export async function post(url: string, body: string, options: PostOptions): Promise<Response> {
-  const { retryAfter, headers, ...rest } = options;
+  const { retryAfter, reason, headers, ...rest } = options;
   const response = await send(url, body, { ...rest, headers: { 'user-agent': 'svc', ...headers } });
   if (response.ok) return response;
-  const requested = await requestedPause(response, retryAfter);
-  throw deliveryError(exchangeText(url, options), response, requested);
+  const answer = retryAfter || reason ? await answerOf(response) : undefined;
+  // What was not read to its end may be endless.
+  void response.body?.cancel().catch(() => undefined);
+  throw deliveryError(exchangeText(url, options), response, {
+    pauseMs: requestedPause(valueAt(answer, retryAfter)),
+    reason: valueAt(answer, reason),
+  });
 }
 
-/** The pause in the body of an answer, in milliseconds. Reads no more than MAX_ANSWER_BYTES: the body may be endless. */
-async function requestedPause(response: Response, path: PostOptions['retryAfter']): Promise<number | undefined> {
-  if (!path) {
-    void response.body?.cancel().catch(() => undefined);
-    return undefined;
-  }
+/** The JSON of an answer of at most MAX_ANSWER_BYTES. */
+async function answerOf(response: Response): Promise<unknown> {
   const bytes = await readBody(response, MAX_ANSWER_BYTES).catch(() => undefined);
-  if (bytes === 'too large') void response.body?.cancel().catch(() => undefined);
-  let found: unknown = bytes instanceof Uint8Array ? tryParseJson(Buffer.from(bytes).toString()) : undefined;
-  for (const name of path) found = isPlainObject(found) ? found[name] : undefined;
-  return typeof found === 'number' && found >= 0 ? Math.min(found * 1000, MAX_RETRY_AFTER_MS) : undefined;
+  return bytes instanceof Uint8Array ? tryParseJson(Buffer.from(bytes).toString()) : undefined;
 }
+
+function valueAt(answer: unknown, path: readonly string[] | undefined): unknown {
+  let found = path && answer;
+  for (const name of path ?? []) found = isPlainObject(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  return found;
+}
+
+/** In milliseconds. */
+const requestedPause = (seconds: unknown): number | undefined =>
+  typeof seconds === 'number' && seconds >= 0 ? Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) : undefined;
 
 /**
  * Sends JSON and returns the JSON of the response; undefined if it is not JSON. Throws `DeliveryFailed` as the webhook
  * does: without a response or with a status other than 2xx. It is retried after the pause in `Retry-After` or in the property `retryAfter`, and not
  * retried after a redirect or a 4xx status other than 408, 425 and 429. An error contains the host, and nothing else of the URL, a
- * header or the body. A service that reports errors with status 200 needs a check of the result.
+ * header or the body; of the answer, the property `reason`. A service that reports errors with status 200 needs a check of the result.
  * @experimental
  */
 export async function postJson<Result = unknown>(
@@ -91,7 +106,7 @@ function causeOf(error: unknown, { aborted }: AbortSignal): string {
 function deliveryError(
   exchange: string,
   { status, headers }: Response,
-  requestedMs: number | undefined,
+  { pauseMs, reason }: { readonly pauseMs: number | undefined; readonly reason: unknown },
 ): DeliveryFailed {
   if (status >= 300 && status < 400) {
     return new DeliveryFailed(`${exchange} was answered with ${status}: redirects are not followed`, {
@@ -100,10 +115,11 @@ function deliveryError(
     });
   }
   const retry = status >= 500 || RETRYABLE_STATUS.has(status);
-  return new DeliveryFailed(`${exchange} was answered with ${status}`, {
+  const why = typeof reason === 'string' && reason !== '' ? `: ${shortenText(reason, REASON_LENGTH).text}` : '';
+  return new DeliveryFailed(`${exchange} was answered with ${status}${why}`, {
     status,
     retry,
-    afterMs: retry ? (requestedMs ?? retryAfterMs(headers.get('retry-after'))) : 0,
+    afterMs: retry ? (pauseMs ?? retryAfterMs(headers.get('retry-after'))) : 0,
   });
 }
 

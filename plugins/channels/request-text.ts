@@ -1,17 +1,17 @@
 import type { Delivery, Notice } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { displayJson } from '../../core/display/json.ts';
-import type { DisplayedText } from '../../core/display/limit.ts';
+import { type DisplayedText, limitText } from '../../core/display/limit.ts';
 import { roleText } from '../../core/display/role-text.ts';
-import { displayText, shortenText } from '../../core/display/text.ts';
+import { displayText } from '../../core/display/text.ts';
 
 /** The texts of a message about a request, safe to show and escaped. @experimental */
 export interface RequestText {
-  /** Who wants to call what, where, and why, on one line of at most 500 characters before `escape`. */
+  /** Who wants to call what, where, and why, on one line of at most 500 characters, escapes included. */
   readonly title: string;
   /** At most `maxLength` characters. Use a monospaced font. */
   readonly parameters: string;
-  /** The id of the request, and when it expires. */
+  /** The id of the request, and when it expires: at most 72 characters before `escape`. */
   readonly footer: string;
   /**
    * The buttons that the message may have. Nobody decides about masked parameters or approves what was left out: link
@@ -20,7 +20,10 @@ export interface RequestText {
   readonly buttons: readonly ('approve' | 'reject')[];
 }
 
-const TITLE_LENGTH = 500;
+/** Of a line that names people, in UTF-16 code units. */
+const LINE_LENGTH = 500;
+/** Of the line with the tool and its agent. */
+const CALL_LENGTH = 160;
 
 /** How a medium escapes its markup if parameters are in a block of code, such as one of Markdown. @experimental */
 export interface MarkupEscape {
@@ -54,18 +57,20 @@ export function requestText(delivery: Delivery, { notice, ...options }: RequestT
   const { requestId, agentTag, tool, product, env, reason, timeout, masked } = delivery;
   const escaped = escapeOf(options).text;
   const what = `${agentTag} wants to call ${tool} in ${product}, ${env}: ${reason}`;
-  const title = shortenText(notice ? `${waitingText(notice)}: ${what}` : what, TITLE_LENGTH).text;
   const { text, complete } = parametersText(delivery.parameters, options);
   return {
-    title: escaped(title),
+    title: lineText(notice ? `${waitingText(notice)}: ${what}` : what, escaped),
     parameters: text,
     footer: escaped(displayText(`${requestId}, until ${timeout}`)),
     buttons: masked ? [] : complete ? ['approve', 'reject'] : ['reject'],
   };
 }
 
-/** `Still waiting for 1 of finance, heads may decide too`. Safe to show. */
-export const noticeText = (notice: Notice): string => displayText(waitingText(notice));
+/** `Still waiting for 1 of finance, heads may decide too`. Safe to show, and at most 500 characters. */
+export const noticeText = (notice: Notice): string => lineText(waitingText(notice));
+
+const lineText = (text: string, escaped: (text: string) => string = String, maxLength = LINE_LENGTH): string =>
+  limitText(displayText(text), { maxLength, escape: escaped }).text;
 
 function waitingText({ to, missing }: Notice): string {
   const waiting = `Still waiting${missing.length > 0 ? ` for ${roleText(missing)}` : ''}`;
@@ -74,8 +79,8 @@ function waitingText({ to, missing }: Notice): string {
 }
 
 /**
- * What a message about a decision says: the decision, who made it and why, on a line of at most 500 characters before
- * `escape`, whose tool it is, and the parameters with which it was approved.
+ * What a message about a decision says: the decision, who made it and why, whose tool it is, and the parameters with which
+ * it was approved. At most 690 characters without these, escapes included.
  * @experimental
  */
 export function decisionText(record: ApprovalRecord, options: MessageTextOptions): string {
@@ -85,12 +90,13 @@ export function decisionText(record: ApprovalRecord, options: MessageTextOptions
   const decision = `${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`;
   const why = decisionReason === undefined ? '' : `: ${decisionReason}`;
   const changed = modifiedParams === undefined ? '' : `, changed: ${Object.keys(modifiedParams).join(', ')}`;
-  const unattended =
-    record.unattendedSince === undefined || status !== 'approved' ? [] : ['No process waits for it any more.'];
-  return [`${decision}${why}`, `${tool} of ${agentTag}${changed}`, ...unattended]
-    .map((line) => escaped(shortenText(line, TITLE_LENGTH).text))
-    .concat(parametersText({ ...parameters, ...modifiedParams }, options).text)
-    .join('\n');
+  const isUnattended = record.unattendedSince !== undefined && status === 'approved';
+  return [
+    lineText(`${decision}${why}`, escaped),
+    lineText(`${tool} of ${agentTag}${changed}`, escaped, CALL_LENGTH),
+    ...(isUnattended ? ['No process waits for it now'] : []),
+    parametersText({ ...parameters, ...modifiedParams }, options).text,
+  ].join('\n');
 }
 
 function escapeOf({ escape: given = String }: MessageTextOptions): MarkupEscape {

@@ -21,6 +21,8 @@ export interface OwnBroker {
   start(): Promise<void>;
   /** SIGKILL, which simulates a power failure. */
   kill(): Promise<void>;
+  /** Stops it, so that it writes what it keeps, and starts it again. */
+  restart(): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -64,6 +66,12 @@ export async function ownBroker(): Promise<OwnBroker> {
       running = undefined;
       if (child) await end(child);
     },
+    async restart() {
+      const child = running;
+      running = undefined;
+      if (child) await end(child, 'SIGTERM');
+      await broker.start();
+    },
     async remove() {
       await broker.kill();
       await end(portMapper);
@@ -73,9 +81,9 @@ export async function ownBroker(): Promise<OwnBroker> {
   return broker;
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');
-  process.kill(-child.pid, 'SIGKILL');
+  process.kill(-child.pid, signal);
   await gone;
 }

@@ -2,6 +2,7 @@ import amqp from 'amqplib';
 import rabbitmq from '../../plugins/brokers/rabbitmq/broker.ts';
 import { find } from '../servers/find.ts';
 import type { BrokerClient, BrokerMessage, BrokerUnderTest } from '../suites/broker-under-test.ts';
+import type { OwnBroker } from './own-rabbitmq.ts';
 
 const found = await find('rabbitmq');
 const server = new URL('missing' in found ? 'amqp://guest:guest@127.0.0.1:5672' : found.url);
@@ -24,6 +25,18 @@ export const rabbitmqUnderTest = {
   openClient: () => openRabbitmqClient(server.href),
 } satisfies BrokerUnderTest;
 
+/** The same broker on a server of its own, which may be restarted. */
+export const onOwnServer = ({ url, restart }: OwnBroker): BrokerUnderTest => {
+  const { hostname, port } = new URL(url);
+  return {
+    ...rabbitmqUnderTest,
+    skip: undefined,
+    server: { host: hostname, port: Number(port) },
+    openClient: () => openRabbitmqClient(url),
+    restart,
+  };
+};
+
 /** A client that receives events and sends decisions, independent of the broker under test. */
 async function openRabbitmqClient(url: string): Promise<BrokerClient> {
   const connection = await amqp.connect(url);
@@ -42,19 +55,16 @@ async function openRabbitmqClient(url: string): Promise<BrokerClient> {
   };
   return {
     async listen(event) {
-      const { queue } = await channel.assertQueue('', { exclusive: true });
+      // Durable, and read without acknowledgements: what was published is there after a restart.
+      const { queue } = await channel.assertQueue(event, { durable: true });
       await channel.bindQueue(queue, 'svc.events', event);
       const messages: BrokerMessage[] = [];
-      await channel.consume(
-        queue,
-        (message) => {
-          if (!message) return;
-          const { messageId, expiration } = message.properties;
-          const expiresInMs = expiration === undefined ? undefined : Number(expiration);
-          messages.push({ body: message.content.toString(), id: messageId, expiresInMs });
-        },
-        { noAck: true },
-      );
+      await channel.consume(queue, (message) => {
+        if (!message) return;
+        const { messageId, expiration } = message.properties;
+        const expiresInMs = expiration === undefined ? undefined : Number(expiration);
+        messages.push({ body: message.content.toString(), id: messageId, expiresInMs });
+      });
       return () => messages;
     },
     async send(queue, body) {
@@ -80,8 +90,8 @@ async function openRabbitmqClient(url: string): Promise<BrokerClient> {
       full.push(queue);
       await channel.bindQueue(queue, 'svc.events', event);
     },
-    async close({ queues }) {
-      for (const queue of full) await channel.deleteQueue(queue);
+    async close({ events, queues }) {
+      for (const queue of [...full, ...events]) await channel.deleteQueue(queue);
       for (const queue of queues) for (const name of [queue, `${queue}.dead`]) await channel.deleteQueue(name);
       await connection.close();
     },

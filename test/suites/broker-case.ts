@@ -12,6 +12,8 @@ import { waitUntil as waitAtMost } from './wait-until.ts';
 /** What each case has: a broker, names of its own, and a client of the server. */
 export interface BrokerCase {
   readonly client: BrokerClient;
+  /** Disconnects the client, calls `between`, and resolves to another client. */
+  reopenClient(between: () => Promise<void>): Promise<BrokerClient>;
   readonly proxy: TcpProxy;
   readonly options: Readonly<Record<string, unknown>>;
   /** Creates another instance, as another process would. It is closed at the end. */
@@ -57,10 +59,16 @@ export function brokerCases(tested: BrokerUnderTest): BrokerCases {
     const reached = probed;
     const opening = tested.openClient();
     // What is wrong with openClient itself is said first; without a server it may never end.
-    const client = await Promise.race([
+    let client = await Promise.race([
       opening.then((opened) => reached.then(() => opened)),
       reached.then(() => opening),
     ]);
+    const reopenClient: BrokerCase['reopenClient'] = async (between) => {
+      await client.close({ events: [], queues: [] });
+      await between();
+      client = await tested.openClient();
+      return client;
+    };
     const options = tested.options(proxy.host, proxy.port);
     const opened: Broker[] = [];
     const createBroker: BrokerCase['createBroker'] = (given = options) => {
@@ -73,7 +81,7 @@ export function brokerCases(tested: BrokerUnderTest): BrokerCases {
     try {
       await proxy.connect();
       const names = { event, queue, product, notices, queues };
-      await body({ client, proxy, options, createBroker, broker: createBroker(), ...names });
+      await body({ client, reopenClient, proxy, options, createBroker, broker: createBroker(), ...names });
     } finally {
       await Promise.all(opened.map((broker) => broker.close()));
       proxy.disconnect();

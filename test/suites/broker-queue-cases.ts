@@ -7,7 +7,7 @@ import { startTcpProxy } from './tcp-proxy.ts';
 
 /** Timers may fire this much early. */
 const TOLERANCE_MS = 50;
-/** The pieces of data after which a connection ends: before, between and in those that make a dead letter. */
+/** The packets after which a connection ends: before, between and in those that make a dead letter. */
 const CUTS = [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4];
 /** Longer than what names it, so that half of what a client sends at once ends in it. */
 const DEAD = `bad ${'x'.repeat(1_000)}`;
@@ -19,7 +19,7 @@ export function declareQueueCases(
 ): void {
   const { patienceMs = 60_000 } = tested;
 
-  /** A consumer that rejects a message, and whose connection ends after the next so many pieces of data that it sends. */
+  /** A consumer that rejects a message, and whose connection ends after the next so many packets that it sends. */
   const loseConnection = async (context: BrokerCase, pieces: number, at: number): Promise<void> => {
     const { client, createBroker, queues } = context;
     const queue = `${context.queue}.${at}`;
@@ -40,10 +40,13 @@ export function declareQueueCases(
       });
       await send(client, queue, DEAD);
       const dead: string[] = [];
-      await waitUntil(async () => {
-        dead.push(...(await client.takeDeadLetters(queue)));
-        return dead.length > 0;
-      }, `it is lost: the connection ended after the consumer had sent ${pieces} pieces of data about a message that cannot be processed, which is neither a dead letter nor delivered again`);
+      await waitUntil(
+        async () => {
+          dead.push(...(await client.takeDeadLetters(queue)));
+          return dead.length > 0;
+        },
+        `a message is lost: handle() threw, the connection was cut ${cutText(pieces)}, and the message is neither a dead letter nor delivered again`,
+      );
       assert.deepEqual(new Set(dead), new Set([DEAD]));
     } finally {
       isOver = true;
@@ -230,6 +233,13 @@ export function declareQueueCases(
         'A message is stored with the dead letters before it is removed from its queue: if the connection ends in between, it is in both.',
     },
   );
+}
+
+/** `in the middle of the 2nd packet that the consumer sent after that` */
+function cutText(pieces: number): string {
+  const whole = Math.ceil(pieces);
+  const nth = ['1st', '2nd', '3rd'][whole - 1] ?? `${whole}th`;
+  return `${whole === pieces ? 'after' : 'in the middle of'} the ${nth} packet that the consumer sent then`;
 }
 
 /** An error as a plugin receives it whose package has its own copy of the class. */

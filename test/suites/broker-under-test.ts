@@ -25,6 +25,11 @@ export interface BrokerUnderTest extends UnderTest {
    * leases.
    */
   readonly leaseMs?: number;
+  /**
+   * Restarts the server at the same address, and resolves when it accepts connections. Without it, nothing checks that messages survive
+   * that. `openClient` then sends durable messages.
+   */
+  restart?(): Promise<void>;
   /** Opens a client of the server that is independent of the broker. */
   openClient(): Promise<BrokerClient>;
 }
@@ -32,16 +37,22 @@ export interface BrokerUnderTest extends UnderTest {
 export interface BrokerClient {
   /** Subscribes to events of a name. The returned function lists the messages so far, including any that the server kept. */
   listen(event: string): Promise<() => readonly BrokerMessage[]>;
-  /** Sends a message with these bytes to a queue. Returns false if the queue does not exist. */
+  /**
+   * Sends a message with these bytes to a queue. Returns false if the queue does not exist; on a server that creates it for the first
+   * message, always true.
+   */
   send(queue: string, body: Uint8Array): Promise<boolean>;
-  /** Removes and returns the dead letters of a queue. */
+  /**
+   * Removes and returns the dead letters of a queue. Called again and again until one is there: what arrives between two calls, or
+   * after the last, must not be lost.
+   */
   takeDeadLetters(queue: string): Promise<readonly string[]>;
   /**
    * Makes the server, which responds as before, refuse events of this name until `close`: by a full queue that takes no more, a
    * key of another type, a missing permission. If the server cannot be made to, skip the case about it.
    */
   refuse(event: string): Promise<void>;
-  /** Deletes these events and queues from the server, and disconnects. */
+  /** Deletes these events and queues from the server, or empties what cannot be deleted, and disconnects. */
   close(used: { readonly events: readonly string[]; readonly queues: readonly string[] }): Promise<void>;
 }
 

@@ -1,7 +1,17 @@
 import * as assert from 'node:assert/strict';
-import type { Channel } from '../../core/approval/channel.ts';
+import type { Channel, Delivery, Notice } from '../../core/approval/channel.ts';
+import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
-import { delivery, onlyMessage, signal, TOKEN, UNSAFE_TEXTS } from './channel-fixtures.ts';
+import {
+  decisionRecord,
+  delivery,
+  notice,
+  onlyMessage,
+  signal,
+  storedReceipts,
+  TOKEN,
+  UNSAFE_TEXTS,
+} from './channel-fixtures.ts';
 import type { ChannelReceiver, ChannelUnderTest } from './channel-under-test.ts';
 import { expectRejection } from './expect-error.ts';
 import type { GateUnderTest } from './gate-client.ts';
@@ -65,6 +75,36 @@ export function declareTextCases(
   );
 
   on(
+    'the longest texts are accepted together',
+    () =>
+      withReceiver(async (receiver, tested) => {
+        for (const [name, long] of [
+          ['', 'x'.repeat(LONG)],
+          [' of markup', `${channel.markup.join(' ')} & < > * _ \\`.repeat(LONG / 20)],
+        ] as const) {
+          const { request, about, decision } = longest(long);
+          const attempt = async (what: string, send: () => unknown) => {
+            try {
+              return await send();
+            } catch (error) {
+              const [last] = receiver.received().slice(-1);
+              assert.fail(
+                `${what} with the longest texts${name} was refused, ${last?.displayed.length} characters: take what surrounds the parameters off \`maxLength\` (${(error as Error).message})`,
+              );
+            }
+          };
+          const receipts = storedReceipts(await attempt('deliver()', () => tested.deliver(request, signal())));
+          await attempt('notify()', () => tested.notify?.(request, about, signal(), receipts));
+          await attempt('onDecided()', () => tested.onDecided?.(decision, signal(), receipts));
+        }
+      }),
+    {
+      promise:
+        'The service accepts a message in which the parameters, the reason, and the names of the agent, the tool, the product and people are as long as they may be, plain or escaped.',
+    },
+  );
+
+  on(
     'a request without callbackUrl and token is delivered',
     () =>
       withReceiver(async (receiver, tested) => {
@@ -121,4 +161,26 @@ export function declareTextCases(
       }),
     { promise: 'Sensitive parameters arrive masked, and the channel does not look them up.' },
   );
+}
+
+/** A request, a notice about it and its decision whose texts are as long as they may be. */
+function longest(text: string): { request: Delivery; about: Notice; decision: ApprovalRecord } {
+  const tool = 'x'.repeat(128);
+  const [reason, role, product] = [text.slice(0, 10_000), text.slice(0, 64), 'x'.repeat(63)];
+  const names = { tool, reason, agentTag: text.slice(0, 128), parameters: { note: text } };
+  return {
+    request: frozenClone({ ...delivery(), ...names, product, env: product, description: reason }),
+    about: frozenClone({
+      ...notice('escalation'),
+      to: Array.from({ length: 9 }, () => ({ role, members: [reason] })),
+      missing: Array.from({ length: 9 }, () => ({ role, count: 1 })),
+    }),
+    decision: frozenClone({
+      ...decisionRecord('approved'),
+      ...names,
+      decidedBy: reason,
+      decisionReason: reason,
+      modifiedParams: names.parameters,
+    }),
+  };
 }

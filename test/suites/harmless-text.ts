@@ -32,7 +32,7 @@ export function assertHarmless(
     const at = area.indexOf(text);
     assert.ok(
       at < 0,
-      `${what}: ${text} was sent unescaped, or is markup of your own: …${excerpt(area.slice(Math.max(0, at - 60)))}`,
+      `${what}: ${text} was sent unescaped, is markup of your own, or is what follows an escape that is a prefix (then choose markup with a special character inside): …${excerpt(area.slice(Math.max(0, at - 60)))}`,
     );
   }
 }

@@ -45,14 +45,21 @@ export default class ApprovalsServe extends ApprovalsCommand {
   async work(approvals: Approvals, runtime: Runtime): Promise<CommandResult> {
     const runner = this.migrate ? await import('../../approvals/plan-runner.ts') : undefined;
     runner?.assertPlansApproved(runtime);
-    const [{ openCallback }, { consumeDecisions, decisionQueue }, { channelRoutes }, { regularSeals }, runtimes] =
-      await Promise.all([
-        import('../../../config/sdk/callback/handler.ts'),
-        import('../../../config/sdk/broker-decisions.ts'),
-        import('../../../config/sdk/delivery-routes.ts'),
-        import('../../approvals/regular-seals.ts'),
-        import('../../../config/sdk/approval-runtime.ts'),
-      ]);
+    const [
+      { openCallback },
+      { pressUrls },
+      { consumeDecisions, decisionQueue },
+      { channelRoutes },
+      { regularSeals },
+      runtimes,
+    ] = await Promise.all([
+      import('../../../config/sdk/callback/handler.ts'),
+      import('../../../config/sdk/callback/presses.ts'),
+      import('../../../config/sdk/broker-decisions.ts'),
+      import('../../../config/sdk/delivery-routes.ts'),
+      import('../../approvals/regular-seals.ts'),
+      import('../../../config/sdk/approval-runtime.ts'),
+    ]);
     const [{ notices }, routes] = await Promise.all([runtimes.openApprovals(runtime), channelRoutes(runtime)]);
     notices.addFallback(routes);
     const sealing = await regularSeals(runtime);
@@ -76,6 +83,8 @@ export default class ApprovalsServe extends ApprovalsCommand {
     this.note(`Listening on ${server.url}`);
     const inbox = inboxUrl(runtime.config);
     if (inbox !== undefined) this.note(`The inbox is at ${inbox}`);
+    for (const { name, url } of await pressUrls(runtime))
+      this.note(`Presses of the channel "${name}" arrive at ${url}`);
     const { decisions } = runtime.config.approvals ?? {};
     if (decisions) this.note(`Consuming decisions from the queue ${queue} of the broker "${decisions.broker}"`);
     if (this.json) this.jsonLine({ event: 'listening', url: server.url });

@@ -31,6 +31,13 @@ const NO_PRESSES: HttpError = {
 /** Where the service of a channel sends pressed buttons. */
 export const pressUrl = (base: string, name: string): string => `${withoutSlash(base)}/channels/${name}`;
 
+/** That of each channel in the configuration with `presses`; none without a `callbackBase`. */
+export async function pressUrls(runtime: Runtime): Promise<readonly { readonly name: string; readonly url: string }[]> {
+  const { callbackBase } = runtime.config.approvals ?? {};
+  if (callbackBase === undefined) return [];
+  return [...(await openPresses(runtime)).keys()].map((name) => ({ name, url: pressUrl(callbackBase, name) }));
+}
+
 /** The name of the channel in the URL of a pressed button. */
 export const pressedChannel = ({ url }: Request): string | undefined => PATH.exec(new URL(url).pathname)?.[1];
 

@@ -20,7 +20,8 @@ export function slack(options: SlackOptions): Channel<string> {
     const headers = { authorization: `Bearer ${token}` };
     const body = { channel, ...message };
     const url = `${api}/${method}`;
-    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(url, body, { headers, signal });
+    const options = { headers, signal, reason: ['error'] };
+    const result = await postJson<{ ok: boolean; error?: string; ts: string }>(url, body, options);
     if (!result?.ok) throw new DeliveryFailed(`Slack responded with ${result?.error}`);
     return result.ts;
   };

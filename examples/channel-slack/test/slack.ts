@@ -11,6 +11,9 @@ const OTHER_CHANNEL = 'C9999999999';
 export const SIGNING_SECRET = 'a signing secret';
 export const PRESS_URL = 'https://shop.example/svc/channels/slack';
 
+/** Of a section. */
+const MAX_TEXT_LENGTH = 3_000;
+
 interface Block {
   readonly text?: { readonly text: string };
   readonly elements?: readonly { readonly action_id: string; readonly value: string }[];
@@ -125,7 +128,12 @@ export const slackUnderTest: ChannelUnderTest = {
         (JSON.parse(body).blocks as Block[]).map(({ text }) => unescaped(text?.text ?? '')).join('\n'),
       replaces: ({ path }) => path.endsWith('/chat.update'),
       responses: {
-        accepts: (response, number) => response.end(JSON.stringify({ ok: true, ts: `1700000000.${number}` })),
+        accepts(response, number, { body }) {
+          const { blocks } = JSON.parse(body) as { readonly blocks: readonly Block[] };
+          const isLong = blocks.some(({ text }) => (text?.text.length ?? 0) > MAX_TEXT_LENGTH);
+          const answer = isLong ? { ok: false, error: 'invalid_blocks' } : { ok: true, ts: `1700000000.${number}` };
+          response.end(JSON.stringify(answer));
+        },
         fails: (response) => response.end('{ "ok": false, "error": "not_in_channel" }'),
       },
     }),

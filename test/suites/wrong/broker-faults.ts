@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import amqp from 'amqplib';
 import type { Broker, BrokerEvent } from '../../../core/approval/channel.ts';
 import type { BrokerFault } from './broker-fault.ts';
 
@@ -7,6 +9,30 @@ const NAMES = 'events whose names differ in a letter do not mix';
 const RECONNECT = 'it reconnects when the server is back';
 
 const KIB_64 = 64 * 1024;
+
+/** Publishes to RabbitMQ, which confirms what it keeps in memory only. */
+function forgettingOnRestart(url: string): Broker['publish'] {
+  return async ({ name, id, body }) => {
+    const model = await amqp.connect(url);
+    const channel = await model.createConfirmChannel();
+    const isReturned = new Promise<never>((_, reject) => channel.on('return', () => reject(new Error('no queue'))));
+    isReturned.catch(() => undefined);
+    try {
+      channel.publish('svc.events', name, Buffer.from(JSON.stringify(body)), { messageId: id, mandatory: true });
+      await Promise.race([channel.waitForConfirms().then(() => setImmediate()), isReturned]);
+    } finally {
+      await model.close();
+    }
+  };
+}
+
+/** A broker whose messages do not survive a restart of the server. */
+export const RESTART_FAULT: BrokerFault = {
+  fault: 'publishes without persistence',
+  detectedBy: 'messages survive a restart of the server',
+  failure: /the restarted server has no such event/,
+  apply: (_broker, { url }) => ({ publish: forgettingOnRestart(String(url)) }),
+};
 
 /** Brokers that each break one promise about events and their connection. */
 export const BROKER_FAULTS: readonly BrokerFault[] = [

@@ -21,6 +21,10 @@ const UNESCAPED: ChannelUnderTest = {
   },
 };
 
+/** The texts of the sections of a message. */
+const textOf = (body: string): string =>
+  (JSON.parse(body) as { blocks: { text?: { text: string } }[] }).blocks.map(({ text }) => text?.text).join('\n');
+
 /** Right channels, and cases of the suite that pass. */
 export const RIGHT_CHANNELS: readonly { readonly channel: ChannelUnderTest; readonly passes: readonly string[] }[] = [
   {
@@ -115,6 +119,23 @@ export const CHANNEL_FAULTS: readonly ChannelFault[] = [
           responses: {
             accepts: (response, _number, { body }) =>
               response.writeHead(body.length > 2_000 ? 400 : 200).end('{"ok":true,"ts":"1"}'),
+          },
+        }),
+    },
+  },
+  {
+    fault: 'leaves no room for the title and the footer',
+    detectedBy: ['the longest texts are accepted together'],
+    failure: /deliver\(\) with the longest texts was refused, \d+ characters: take what surrounds the parameters off/,
+    channel: {
+      ...slackUnderTest,
+      receiver: () =>
+        httpReceiver({
+          options: (api) => ({ token: 'xoxb-1', channel: CHANNEL, signingSecret: SIGNING_SECRET, api }),
+          displayed: textOf,
+          responses: {
+            accepts: (response, _number, { body }) =>
+              response.writeHead(textOf(body).length > 3_300 ? 400 : 200).end('{"ok":true,"ts":"1"}'),
           },
         }),
     },

@@ -2,7 +2,8 @@ import type { Delivery } from '../../../core/approval/channel.ts';
 import { parseDecision } from '../../../core/approval/parse-decision.ts';
 import { isSvcError, SvcError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json.ts';
-import { payloadOf, signedBody, signedRequest } from '../../../examples/channel-slack/test/slack.ts';
+import { payloadOf, SIGNING_SECRET, signedBody, signedRequest } from '../../../examples/channel-slack/test/slack.ts';
+import { isSignedBy } from '../../../plugins/channels/signature.ts';
 import {
   type ChannelFault,
   decidingBy,
@@ -78,7 +79,7 @@ export const CHANNEL_PRESS_FAULTS: readonly ChannelFault[] = [
   {
     fault: 'accepts any age of a signature',
     detectedBy: ['a press that was signed long ago decides nothing'],
-    failure: /an old request|an hour ago/,
+    failure: /an old request|six minutes ago/,
     channel: verifyingBy((handle) => async (request) => {
       const payload = await payloadOf(request);
       const seconds = Number(request.headers.get('x-slack-request-timestamp'));
@@ -86,6 +87,19 @@ export const CHANNEL_PRESS_FAULTS: readonly ChannelFault[] = [
         signatureOf(signedRequest(payload, { sentAt: new Date(seconds * 1000) })) === signatureOf(request);
       return handle(isSigned ? signedRequest(payload) : request);
     }),
+  },
+  {
+    fault: 'accepts a signature for half an hour',
+    detectedBy: ['a press that was signed long ago decides nothing'],
+    failure: /an old request|six minutes ago/,
+    channel: pressedBy(() => ({
+      verify(headers, body) {
+        const seconds = headers.get('x-slack-request-timestamp') ?? '';
+        const signature = (headers.get('x-slack-signature') ?? '').slice('v0='.length);
+        const signed = { secret: SIGNING_SECRET, content: [`v0:${seconds}:`, body], signature };
+        return isSignedBy({ ...signed, signedAt: Number(seconds) * 1000, maxAgeMs: 1_800_000 });
+      },
+    })),
   },
   {
     fault: 'approves by every button that is not the one to reject',
