@@ -206,6 +206,12 @@ export function errorMessage(thrown: unknown): string {
   }
 }
 
+/** Any thrown value for a log: its message, the reason, and where it happened, such as a statement without its values. */
+export function describeThrown(thrown: unknown): string {
+  if (!isSvcError(thrown)) return errorMessage(thrown);
+  return `${describeError(thrown)}${thrown.where === undefined ? '' : ` (${thrown.where})`}`;
+}
+
 /** The code of an error of the operating system, such as `ENOENT`. */
 export function systemErrorCode(error: unknown): string | undefined {
   return error instanceof Error && 'syscall' in error && 'code' in error ? String(error.code) : undefined;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Connection, Operation, RecordDefinition, SchemaModel, Statement } from '@svc/sdk';
+import type { Connection, CreateCollection, Operation, RecordDefinition, SchemaModel, Statement } from '@svc/sdk';
 import { anyDefinition, apply, CLOCK, type RecordWrite, type SqlServerStep, sqlServerDialect } from '@svc/sdk/dialect';
 import { isSvcError } from '../core/errors.ts';
 import { database, words as engine, SLOW } from './kit/sql-server-words.ts';
@@ -48,7 +48,7 @@ async function run(
   }
 }
 
-const TEAMS: Operation = {
+const TEAMS: CreateCollection = {
   type: 'createCollection',
   name: 'teams',
   fields: [
@@ -297,9 +297,36 @@ testConnected('a rejected statement is named without the values of rows', async 
     'migration_failed',
     'SELECT "none" + ?, ? FROM nowhere AT "3"',
   ]);
+  await run(connection, [TEAMS]);
+  assert.deepEqual(await statementOf(connection.query(`INSERT INTO "teams" VALUES (12, NULL)`)), [
+    'data_violates',
+    'INSERT INTO "teams" VALUES (?, NULL)',
+  ]);
   const statement = `CREATE VIEW wrong AS SELECT 'a${'b'.repeat(500)}`;
   const raw: Operation = { type: 'raw', dialect: 'words', statement };
   assert.deepEqual(await statementOf(run(connection, [raw])), ['migration_failed', `${statement.slice(0, 400)}…`]);
+});
+
+testConnected('an array is JSON in a string without arrayLiteral', async () => {
+  const { types } = engine.syntax;
+  const syntax = {
+    ...engine.syntax,
+    types: { ...types, array: 'JSONB' },
+    typeText: ({ type }: { readonly type: string }) => (type === 'array' ? 'JSONB' : undefined),
+  };
+  const dialect = sqlServerDialect({ ...engine, syntax });
+  const list = { name: 'list', type: 'array', items: 'integer', default: [1, -2] } as const;
+  const operations: readonly Operation[] = [
+    { type: 'createCollection', name: 'lists', fields: [...TEAMS.fields, list] },
+  ];
+  const connection = await dialect.connect(URL_OF_ALL, {});
+  await run(connection, operations, new Map(), 0, dialect);
+  const normalized = await connection.normalize(schema(operations));
+  const found = await connection.introspect();
+  assert.deepEqual(found.get('lists')?.fields.get('list'), { name: 'list', type: 'array', default: [1, -2] });
+  assert.deepEqual(normalized.get('lists')?.fields.get('list'), found.get('lists')?.fields.get('list'));
+  assert.deepEqual(dialect.normalize(found), found);
+  await connection.close();
 });
 
 test('a URL names a server and a database', () => {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { errorMessage } from '../errors.ts';
+import { describeThrown } from '../errors.ts';
 import { allRows } from '../records.ts';
 import { announceNotice, type DeliveryRoute, NOTICE_WINDOW_MS } from './announce.ts';
 import { decisionByVotes } from './apply-decision.ts';
@@ -177,7 +177,7 @@ export class NoticeSweep {
       this.#searchIn(SWEEP_INTERVAL_MS);
       this.#searching = this.#searching
         .then(() => this.#startDue())
-        .catch((error: unknown) => this.#service.warn(`The search for due notices failed: ${errorMessage(error)}`));
+        .catch((error: unknown) => this.#service.warn(`The search for due notices failed: ${describeThrown(error)}`));
     }, ms).unref();
   }
 }

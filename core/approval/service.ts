@@ -1,5 +1,5 @@
 import type { AsyncSeriesHook } from 'tapable';
-import { errorMessage, SvcError } from '../errors.ts';
+import { describeThrown, SvcError } from '../errors.ts';
 import { Recent } from '../recent.ts';
 import { allRows, anyDefinition, type RecordStore, type Versioned } from '../records.ts';
 import { gatedToolKey, isCurrentDigest, toolDigest } from '../tool/call-digest.ts';
@@ -262,7 +262,7 @@ export class ApprovalService {
       await this.expire(row);
       return (await this.read(row.record.requestId)) ?? row;
     } catch (error) {
-      this.warn(`An overdue approval could not be expired: ${errorMessage(error)}`);
+      this.warn(`An overdue approval could not be expired: ${describeThrown(error)}`);
       return row;
     }
   }
@@ -333,7 +333,7 @@ export class ApprovalService {
     try {
       await listener();
     } catch (error) {
-      this.warn(`${name} threw: ${errorMessage(error)}`);
+      this.warn(`${name} threw: ${describeThrown(error)}`);
     }
   }
 
@@ -434,7 +434,7 @@ export class ApprovalService {
   }
 
   #startSweep(nextInMs: number): void {
-    const warn = (error: unknown) => this.warn(`The search for overdue approvals failed: ${errorMessage(error)}`);
+    const warn = (error: unknown) => this.warn(`The search for overdue approvals failed: ${describeThrown(error)}`);
     this.#sweeping = this.#sweeping.then(() => this.sweep()).catch(warn);
     this.#sweepTimer = setTimeout(() => this.#startSweep(SWEEP_INTERVAL_MS), nextInMs);
     this.#sweepTimer.unref();

@@ -24,6 +24,8 @@ export const FEATURES = {
   addRequired: 'add a required field that has no default',
   unique: 'enforce a unique field',
   default: 'give a field a default',
+  array: 'have an array',
+  arrayDefault: 'give an array a default',
   expressionDefault: 'give a field a default that is an expression',
   changeKey: 'change which fields are the primary key',
   changeKeyField: 'change the definition of a field of the primary key',
@@ -177,7 +179,8 @@ function* changeFeatures(operation: Exclude<Operation, CreateCollection>, before
       if (collection?.fields.get(operation.from)?.unique) yield 'renameUniqueField';
       if (!operation.changes) break;
       yield 'renameChanged';
-      yield* fieldFeatures(operation.changes as FieldDefinition);
+      const { type = collection?.fields.get(operation.from)?.type ?? '' } = operation.changes;
+      yield* fieldFeatures(operation.changes as FieldDefinition, fieldType(type));
       if (operation.changes.primaryKey) yield 'changeKey';
       break;
     }
@@ -257,7 +260,9 @@ function* createFeatures({
     if (options?.[other]) yield [other];
 }
 
-function* fieldFeatures(field: FieldDefinition): Generator<Feature> {
+/** `type` is that of the field once it is changed. */
+function* fieldFeatures(field: FieldDefinition, type = fieldType(field.type ?? '')): Generator<Feature> {
+  if (type === 'array') yield 'array';
   if ((field.primaryKey || field.unique) && isUnlimitedType(field)) yield 'longKey';
   if (field.autoGenerate) yield isIntegerType(field.type) ? 'generatedInteger' : 'generated';
   if (isRequired(field) && !field.primaryKey) yield 'required';
@@ -266,6 +271,7 @@ function* fieldFeatures(field: FieldDefinition): Generator<Feature> {
   if (typeof field.comment === 'string') yield 'comment';
   if (!hasDefault(field)) return;
   yield 'default';
+  if (type === 'array') yield 'arrayDefault';
   if (field.default !== undefined && isExpression(field.default)) yield 'expressionDefault';
 }
 
@@ -276,7 +282,7 @@ function* modifyFeatures(
   const from = collection?.fields.get(name);
   if (!collection || !from) return;
   const to = applyFieldChanges(from, changes, table);
-  yield* fieldFeatures(changes as FieldDefinition);
+  yield* fieldFeatures(changes as FieldDefinition, to.type);
   const retyped = from.type !== to.type || from.items !== to.items;
   if (retyped) yield 'changeType';
   else if (lengthOf(to) < lengthOf(from)) yield 'shortenField';

@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import { isSvcError } from '../../core/errors.ts';
 import { affectedCollections } from '../../core/migration/affected-collections.ts';
+import { apply } from '../../core/schema/apply.ts';
 import { describeDifferences } from '../../core/schema/diff.ts';
 import { invert } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
@@ -9,6 +10,7 @@ import type { NamedFieldDefinition, Operation } from '../../core/schema/operatio
 import { assertDestructiveIsTrue } from './data-loss.ts';
 import type { DeclareConnectedCase } from './dialect-case.ts';
 import type { DialectUnderTest, Row, SqlSyntax } from './dialect-under-test.ts';
+import { expectRejection } from './expect-error.ts';
 import { assertDefaultExpressionsWork } from './row-cases.ts';
 import { assertDefaultsApply, assertRowsFollow } from './row-rules.ts';
 import { assertCatalogMatches, runnerOf } from './run-operations.ts';
@@ -140,6 +142,39 @@ export function schemaCases(
     },
   );
 
+  if (!dialect.capabilities.unsupported.check)
+    on(
+      'a table in which expressions are read back is seen by its session only',
+      'What `normalize` creates to read expressions back, such as the `scratchTable` of `sqlServerDialect`, is not visible to other connections.',
+      async ({ connection, connectAgain }) => {
+        const other = await connectAgain();
+        const check = { name: CHECK, type: 'check', expression: syntax.notNull('n') } as const;
+        const model = [
+          create('spelled', [ID, { name: 'n', type: 'integer' }]),
+          { type: 'addConstraint', collection: 'spelled', constraint: check } as const,
+        ].reduce(apply, new Map() as SchemaModel);
+        for (let round = 0; round < SCRATCH_ROUNDS; round++) {
+          let isNormalized = false;
+          let isSeen = false;
+          const normalize = async () => {
+            await connection.normalize(model).finally(() => {
+              isNormalized = true;
+            });
+          };
+          const look = async () => {
+            do
+              isSeen ||= await other.query('SELECT 1 AS svc_one FROM "_svc_scratch_0"').then(
+                () => true,
+                () => false,
+              );
+            while (!isNormalized && !isSeen);
+          };
+          await Promise.all([normalize(), look()]);
+          assert.ok(!isSeen, 'another connection sees "_svc_scratch_0": scratchTable must create a temporary table');
+        }
+      },
+    );
+
   on(
     'creating an existing table is an error',
     '`compile` rejects creating a table of the model, `run` rejects creating a table that only the database has, both with `collection_exists` and a message that contains `already exists`.',
@@ -177,17 +212,18 @@ export function schemaCases(
       ];
       for (const operation of violated) {
         if (isUnsupported(operation, model)) continue;
-        await assert.rejects(
-          run(connection, [operation], model),
-          (error) => isSvcError(error) && error.code === 'data_violates' && error.why !== undefined,
-          JSON.stringify(operation),
-        );
+        const description = JSON.stringify(operation);
+        const error = await expectRejection(run(connection, [operation], model), `${description}: it was accepted`);
+        const isRight = isSvcError(error) && error.code === 'data_violates' && error.why !== undefined;
+        assert.ok(isRight, `${description}: ${describeTestError(error)}`);
       }
       await assertCatalogMatches(connection, model);
     },
   );
 }
 
+/** Each time, another connection looks for the table until the model is normalized. */
+const SCRATCH_ROUNDS = 20;
 const HOSTILE = [
   'Capital',
   'two words',

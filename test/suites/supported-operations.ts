@@ -17,7 +17,7 @@ export interface SupportedOperations {
   isAnyUnsupported(operations: readonly Operation[], from: SchemaModel): boolean;
   /** The field without the unsupported features. */
   supportedField(field: NamedFieldDefinition): NamedFieldDefinition;
-  /** Creates a collection with the supported part of each field. */
+  /** Creates a collection with the supported part of each field, without arrays if the engine has none. */
   create(name: string, fields: readonly NamedFieldDefinition[]): CreateCollection;
 }
 
@@ -58,19 +58,22 @@ export function supportedOperations(dialect: Dialect): SupportedOperations {
       return requiredFeatures({ ...operation, fields }, new Map()).has(feature) && reasonOf(feature) ? {} : part;
     };
     const generation = plain.type === 'uuid' || plain.type === 'string' ? 'generated' : 'generatedInteger';
+    const isArrayWithout = plain.type === 'array' && reasonOf('arrayDefault') !== undefined;
+    const hasDefault = value !== undefined && !unsupported.default && !isArrayWithout;
     const expression = value !== undefined && isExpression(value) ? 'expressionDefault' : 'default';
     return {
       ...plain,
       ...(unique && ifSupported('unique', { unique })),
       ...(required && ifSupported('required', { required })),
       ...(autoGenerate && ifSupported(generation, { autoGenerate })),
-      ...(value !== undefined && !unsupported.default && ifSupported(expression, { default: value })),
+      ...(hasDefault && ifSupported(expression, { default: value })),
     };
   };
   const create = (name: string, fields: readonly NamedFieldDefinition[]): CreateCollection => ({
     type: 'createCollection',
     name,
-    fields: fields.map(supportedField),
+    // `supportedField` has checked that the others are rejected.
+    fields: fields.map(supportedField).filter(({ type }) => type !== 'array' || !unsupported.array),
   });
   return { isUnsupported, isAnyUnsupported, supportedField, create };
 }

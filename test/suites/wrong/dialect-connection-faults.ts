@@ -41,6 +41,14 @@ const LONG_MS = 10_000;
 
 /** Dialects whose connections break one promise of the contract each, made from a right one. */
 export const connectionFaults = {
+  'spells expressions in a table that others see': withConnection((connection) => ({
+    async normalize(model) {
+      await connection.query('CREATE TABLE "_svc_scratch_0" (n integer)');
+      await connection.introspect();
+      await connection.query('DROP TABLE "_svc_scratch_0"');
+      return connection.normalize(model);
+    },
+  })),
   'stays in a transaction once another process was writing': {
     ...right,
     async connect(url, options) {

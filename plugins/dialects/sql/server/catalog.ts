@@ -105,8 +105,8 @@ function toIndexes(columns: CatalogRows['indexes']): ReadonlyMap<string, Index> 
 export function normalizeSqlServer(syntax: SqlServerSyntax, grammar: Grammar, model: SchemaModel): SchemaModel {
   const normalField = (field: Field, table: string): Field => {
     const type = field.type === 'enum' ? undefined : readType(syntax, grammar.columnType(field, table));
-    // An engine that writes no length has none in its catalog.
-    const { default: value, length, precision, scale, ...rest } = field;
+    // An engine that writes no length, or no type of elements, has none in its catalog.
+    const { default: value, items, length, precision, scale, ...rest } = field;
     const isWritten = value !== undefined && !isExpression(value);
     const read = isWritten ? readSqlDefault(syntax, defaultExpression(grammar, field, table), field) : undefined;
     return { ...rest, ...type, ...(value !== undefined && { default: value }), ...read };

@@ -31,7 +31,10 @@ function readSqlLiteral(written: string, column: Column): Json | undefined {
     const value = unquoteSql(text);
     // Some engines spell a negative number as a text.
     if (NUMERIC.has(type) && NUMBER.test(value)) return readSqlLiteral(value, column);
-    return type === 'json' ? tryParseJson(value) : value;
+    if (type === 'json') return tryParseJson(value);
+    // Without `arrayLiteral`, an array is JSON in a string.
+    const list = type === 'array' ? tryParseJson(value) : undefined;
+    return Array.isArray(list) ? list : value;
   }
   if (/^X'[\da-f]*'$/i.test(text)) return Buffer.from(text.slice(2, -1), 'hex').toString('base64');
   if (/^(TRUE|FALSE)$/i.test(text)) return /^true$/i.test(text);

@@ -26,7 +26,7 @@ export function rejectedStatements(errors: EngineErrors): RejectedStatements {
     toSvcError(thrown) {
       const error = errors.toSvcError(thrown);
       const where = thrown instanceof Error ? texts.get(thrown) : undefined;
-      if (where === undefined || !isSvcError(error) || error.code !== 'migration_failed') return error;
+      if (where === undefined || !isSvcError(error) || error.where !== undefined) return error;
       return error.with({ where });
     },
   };
