@@ -379,4 +379,4 @@ export const documentedCommands: readonly string[] = Object.keys(OUTPUTS);
 export const schemaPath = (command: string): string =>
   `reference/json/${command.replace(/^--/, '').replaceAll(' ', '-')}.json`;
 
-export const schemaText = (command: string): string => `${JSON.stringify(outputSchema(command), null, 2)}\n`;
+export const schemaText = (command: string): string => `${JSON.stringify(outputSchema(command), null, 1)}\n`;
