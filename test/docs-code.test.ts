@@ -85,6 +85,10 @@ export declare function openSession(url: string, options: { timeZone: string; ti
 }>;`,
   'model.ts':
     "export declare const model: import('ai').LanguageModel;\nimport { genkit } from 'genkit';\nexport declare const ai: ReturnType<typeof genkit>;\nexport declare const account: object;",
+  'tools.ts': `import type { Svc } from '@svc/sdk';
+export declare const gate: ReturnType<Svc['gate']>;
+export declare const model: import('ai').LanguageModel;
+export declare const refund: import('ai').Tool<{ orderId: string; amount: number }, string>;`,
   'client.ts':
     "import type { BrokerClient } from '@svc/sdk/testing';\nexport declare function openClient(): Promise<BrokerClient>;",
 };

@@ -19,6 +19,7 @@ import type { EngineName } from './durable/run.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
+import { waitUntil } from './suites/wait-until.ts';
 
 // One suite, run in the workers of each engine: processes of their own, which are killed. The table of
 // docs/reference/frameworks.md is compared with the suite.
@@ -125,6 +126,32 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    title: 'a tool that was renamed since the approval does not run',
+    hasWorkers: true,
+    async run(place) {
+      const killed = await place.worker();
+      await place.start([20]);
+      await place.request('c1');
+      await kill(killed);
+      await place.approve('c1');
+      const renamed = await place.worker({ difference: 'name' });
+      const { failure } = place.client;
+      if (failure === undefined) {
+        await assert.rejects(place.result(), isConflict);
+        assert.deepEqual(place.effects, []);
+        return;
+      }
+      // The activity names its tool: it is retried until a worker has one of that name.
+      const isRetried = async () => /has no tool "refund"/.test(`${await failure(place.id)}`);
+      await waitUntil(isRetried, 'the activity did not fail');
+      assert.deepEqual(place.effects, []);
+      await kill(renamed);
+      await place.worker();
+      assert.deepEqual(await place.statuses(), ['completed']);
+      assert.deepEqual(place.effects, ['20']);
+    },
+  },
+  {
     title: 'stored parameters that were changed do not run',
     hasWorkers: true,
     async run(place) {
@@ -161,7 +188,6 @@ const CASES: readonly Case[] = [
     async run(place) {
       const calls = [20, 30].map((amount) => ({ toolCallId: 'c1', parameters: { amount } }));
       await place.client.start(place.id, { calls });
-      const isConflict = (error: Error) => /A different call/.test(`${error.message} ${findCause(error)}`);
       await assert.rejects(place.result(), isConflict);
       assert.deepEqual(place.effects, []);
     },
@@ -218,7 +244,30 @@ const CASES: readonly Case[] = [
       assert.deepEqual(place.effects, ['20']);
     },
   },
+  {
+    title: 'a time-out of the workflow that is shorter than the approval: what is approved after it does not run',
+    hasWorkers: true,
+    async run(place) {
+      const worker = await place.worker();
+      // The server of Temporal ends a workflow that is late, and no worker notices.
+      const noticed = place.client.resume && once(worker.stdout as Readable, 'data');
+      await place.start([20], { timeoutMs: 5_000 });
+      const requestId = await place.request('c1');
+      await assert.rejects(place.result());
+      await noticed;
+      assert.equal((await place.svc.approvals.get(requestId)).status, 'waiting');
+      await place.approve('c1');
+      // The worker is not busy: another of its workflows ends.
+      const other = `${place.id}-2`;
+      await place.client.start(other, { calls: [{ toolCallId: 'c9', parameters: { amount: 1 } }] });
+      await place.approve('c9');
+      assert.equal((await place.client.result(other))[0]?.status, 'completed');
+      assert.deepEqual(place.effects, ['1']);
+    },
+  },
 ];
+
+const isConflict = (error: Error): boolean => /A different call/.test(`${error.message} ${findCause(error)}`);
 
 /** The message of the first error. */
 function findCause(error: Error): string {

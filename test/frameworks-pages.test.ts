@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
+import type { Svc } from '../config/sdk/index.ts';
 import { HOSTS, type HostName, own, reasonToSkip } from './frameworks/hosts.ts';
 import type { Ended } from './frameworks/run.ts';
 import { textOf } from './frameworks/with-host.ts';
@@ -55,6 +56,31 @@ async function runsAsPrinted(host: HostName, block: DocsBlock): Promise<void> {
   assert.match(textOf({ received: pageReceived }, 'c1'), /Paid 15 for 1234.*A reviewer changed/s);
 }
 
+/** The tools of the first program are a module of their own. */
+async function streamsWhileItWaits(host: HostName, [program, , streaming]: readonly DocsBlock[]): Promise<void> {
+  const text = `${program?.text.split('const { text }')[0]}export { gate, model, refund, svc };\n`;
+  const tools = write(host, { ...(program ?? assert.fail()), text }, 'tools');
+  const block = streaming ?? assert.fail('there is no third program');
+  const file = write(host, { ...block, text: block.text.replace('./tools.ts', `./tools-${host}.ts`) }, 'streaming');
+  try {
+    const { svc } = (await import(tools.href)) as { svc: Svc };
+    const { stream } = (await import(file.href)) as { stream: ReadableStream<{ type: string; id?: string }> };
+    const types: string[] = [];
+    for await (const { type, id = '' } of stream) {
+      types.push(type);
+      if (type === 'data-approval') await svc.approvals.signal({ signal: 'approve', payload: { requestId: id } });
+    }
+    const tail = ['tool-input-available', 'data-approval', 'tool-output-available'];
+    assert.deepEqual(
+      types.filter((type) => tail.includes(type)),
+      tail,
+    );
+    await svc.close();
+  } finally {
+    for (const one of [tools, file]) rmSync(one);
+  }
+}
+
 /** Runs a program twice, and decides in between on the command line. */
 async function continuesInAnotherProcess(host: HostName, block: DocsBlock): Promise<void> {
   const database = await freshDatabase();
@@ -87,6 +113,11 @@ for (const [host, page] of Object.entries(PAGES) as [HostName, string][]) {
   const title = `${HOSTS[host]}: the program of its page runs as printed`;
   if (reason !== undefined) test.skip(title, reason);
   else test(title, () => runsAsPrinted(host, program ?? assert.fail(page)));
+  if (host === 'ai-sdk') {
+    const streams = `${HOSTS[host]}: the third program of its page writes to a stream while a call waits`;
+    if (reason !== undefined) test.skip(streams, reason);
+    else test(streams, () => streamsWhileItWaits(host, programsOf(page)));
+  }
   const otherTitle = `${HOSTS[host]}: the second program of its page is continued by another process`;
   const otherReason = reason ?? (await unavailable());
   if (otherReason !== undefined) test.skip(otherTitle, otherReason);

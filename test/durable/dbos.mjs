@@ -32,7 +32,8 @@ export async function connect({ url }) {
   const client = await DBOSClient.create({ systemDatabaseUrl: url });
   const handle = (id) => client.retrieveWorkflow(id);
   return {
-    start: (id, input) => client.enqueue({ workflowName: 'payout', queueName: QUEUE, workflowID: id }, input),
+    start: (id, { timeoutMs: workflowTimeoutMS, ...input }) =>
+      client.enqueue({ workflowName: 'payout', queueName: QUEUE, workflowID: id, workflowTimeoutMS }, input),
     result: (id) => handle(id).getResult(),
     cancel: (id) => client.cancelWorkflow(id),
     resume: (id) => client.resumeWorkflow(id),

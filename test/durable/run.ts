@@ -14,7 +14,7 @@ export interface WorkerSettings {
   readonly code?: string | undefined;
   readonly approvalTimeout?: number | undefined;
   /** What differs from the worker before. */
-  readonly difference?: 'schema' | 'kill after the effect' | undefined;
+  readonly difference?: 'schema' | 'name' | 'kill after the effect' | undefined;
 }
 
 export interface PayoutInput {
@@ -22,6 +22,8 @@ export interface PayoutInput {
   /** One after the other, in place of all at once. */
   readonly inTurn?: boolean;
   readonly checkMs?: number;
+  /** The engine ends the workflow then. */
+  readonly timeoutMs?: number;
 }
 
 export interface Payout {
@@ -40,6 +42,8 @@ export interface EngineClient {
   wake?(id: string, run: string, signal: string): Promise<unknown>;
   checks?(id: string): Promise<number>;
   activities?(id: string): Promise<number>;
+  /** Why an activity that waits to be retried has failed. */
+  failure?(id: string): Promise<string | undefined>;
   close(): Promise<void>;
 }
 

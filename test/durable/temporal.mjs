@@ -35,7 +35,8 @@ export async function connect({ url, queue }) {
     return events.filter((event) => event[attributes]).length;
   };
   return {
-    start: (id, input) => workflow.start('payout', { taskQueue: queue, workflowId: id, args: [input] }),
+    start: (id, { timeoutMs: workflowExecutionTimeout, ...input }) =>
+      workflow.start('payout', { taskQueue: queue, workflowId: id, args: [input], workflowExecutionTimeout }),
     result: (id) => workflow.getHandle(id).result(),
     cancel: (id) => workflow.getHandle(id).cancel(),
     forge: (id, toolCallId) => workflow.getHandle(id).signal(`svc:${toolCallId}`),
@@ -43,6 +44,10 @@ export async function connect({ url, queue }) {
     /** How often a time-out, and no signal, continued the workflow. */
     checks: (id) => countEvents(id, 'timerFiredEventAttributes'),
     activities: (id) => countEvents(id, 'activityTaskScheduledEventAttributes'),
+    failure: async (id) => {
+      const { raw } = await workflow.getHandle(id).describe();
+      return raw.pendingActivities?.[0]?.lastFailure?.message;
+    },
     close: () => connection.close(),
   };
 }

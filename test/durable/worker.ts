@@ -8,7 +8,7 @@ const { approvalTimeout = 60_000 } = settings;
 const gate = svc.gate({ agentTag: 'payouts', humanInLoop: { enabled: true, approvalTimeout } });
 const amount = { type: 'number', ...(settings.difference === 'schema' && { maximum: 1_000 }) } as const;
 const tool = gate.guard(
-  'refund',
+  settings.difference === 'name' ? 'repay' : 'refund',
   { inputSchema: { type: 'object', properties: { amount }, required: ['amount'] }, description: 'Pays money back.' },
   (input: unknown, { executionId }) => {
     const paid = (input as { readonly amount: number }).amount;
