@@ -113,7 +113,7 @@ for (const engine of engines) {
         await execute('DROP INDEX by_b; CREATE INDEX by_b ON users (lib.own(b))');
         const changed = json(assertExit(await check(), 5));
         assert.deepEqual(changed.databases[0].differences, [
-          'The table "users" has the index "by_b", which svc cannot create: it uses function lib.own(integer).',
+          'The table "users" has the index "by_b", which svc cannot create: it uses function lib.own(integer), which migrations do not create before it.',
         ]);
         assert.deepEqual(changed.nextActions, ['Revert users.by_b manually: svc cannot create the present form']);
 
