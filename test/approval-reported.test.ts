@@ -3,7 +3,8 @@ import { Svc } from '../config/sdk/index.ts';
 import type { Channel } from '../core/approval/channel.ts';
 import type { ApprovalRecord } from '../core/approval/request.ts';
 import { definePlugin } from '../core/plugin.ts';
-import { freshDatabase, unavailable } from './kit/postgresql.ts';
+import { startGateProcess } from './kit/gate-processes.ts';
+import { freshDatabase, type PostgresqlTestDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
@@ -17,14 +18,17 @@ interface Heard extends Pick<ApprovalRecord, 'requestId' | 'status'> {
 
 const missing = await unavailable();
 
+type Store = Pick<PostgresqlTestDatabase, 'url' | 'query'>;
+type Body = (open: (name: string) => Svc, heard: readonly Heard[], store: Store) => Promise<void>;
+
 /** Declares a test with clients as of two processes on one store, and a channel that records what is reported to it. */
-function on(title: string, body: (open: (name: string) => Svc, heard: readonly Heard[]) => Promise<void>): void {
+function on(title: string, body: Body): void {
   if (missing === undefined) test(title, () => withClients(body));
   else test.skip(title, missing);
 }
 
-async function withClients(body: (open: (name: string) => Svc, heard: readonly Heard[]) => Promise<void>) {
-  const { url, drop } = await freshDatabase();
+async function withClients(body: Body) {
+  const { url, query, drop } = await freshDatabase();
   const heard: Heard[] = [];
   const clients: Svc[] = [];
   const open = (name: string) => {
@@ -52,7 +56,7 @@ async function withClients(body: (open: (name: string) => Svc, heard: readonly H
     return svc;
   };
   try {
-    await body(open, heard);
+    await body(open, heard, { url, query });
   } finally {
     for (const svc of clients) await svc.close();
     await drop();
@@ -103,3 +107,22 @@ on('a decision that a process waits for is reported by that process, once', asyn
     ],
   );
 });
+
+on(
+  'an approval is reported once the process that seemed to wait for it is known to be gone',
+  async (open, heard, store) => {
+    const agent = await startGateProcess(store.url);
+    const call = { tool: 'refund', parameters: { order: '1234', amount: 20 }, executionId: 'exe_1', toolCallId: 'c1' };
+    void agent.send({ do: 'call', call }).catch(() => undefined);
+    const other = open('other');
+    const waiting = async () => (await other.approvals.list({ status: 'waiting' })).records[0]?.requestId;
+    await waitUntil(async () => (await waiting()) !== undefined, 'the call does not wait');
+    agent.child.kill('SIGKILL');
+    await agent.ended;
+    await store.query('UPDATE _svc_approval_waiters SET "leaseMs" = "leaseMs" - 80000');
+    await decide(other, (await waiting()) ?? '', 'approve');
+    assert.equal(heard.length, 0, 'reported while the process may still do it');
+    await waitUntil(() => heard.length > 0, 'the decision was not reported');
+    assert.deepEqual([heard.length, heard[0]?.status, heard[0]?.isUnattended], [1, 'approved', true]);
+  },
+);

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { announceDecision } from '../../core/approval/announce.ts';
-import { LEASE_MS } from '../../core/approval/presence.ts';
 import type { ApprovalRow } from '../../core/approval/schema.ts';
 import type { ApprovalService } from '../../core/approval/service.ts';
 import { isPlanRequest } from '../../core/migration/plan-approver.ts';
@@ -19,22 +18,32 @@ export async function reportDecision(
 ): Promise<void> {
   const { agentTag, status, body } = row;
   if (Object.keys(runtime.config.approvals?.channels ?? {}).length === 0) return;
+  const announce = async () => announceDecision(service, row, await channelRoutes(runtime), signal);
   if (isPlanRequest({ agentTag, tool: body.tool })) {
-    if (status === 'rejected') await announceDecision(service, row, await channelRoutes(runtime), signal);
-  } else if (!(await service.presence.isAttended(row))) {
-    await announceDecision(service, row, await channelRoutes(runtime), signal);
-  } else if (status === 'approved' && !body.waiters?.includes(service.presence.id)) {
-    void reportIfLost(runtime, service, row);
+    if (status === 'rejected') await announce();
+    return;
   }
+  // A request of an earlier version does not say which processes wait.
+  if (!body.waiters || body.waiters.includes(service.presence.id)) return;
+  const until = await service.presence.attendedUntil(row);
+  if (until === undefined) await announce();
+  else if (status === 'approved') void reportIfLost(runtime, service, row, until);
 }
 
 /** A process that was killed seems to wait for a while. */
-async function reportIfLost(runtime: Runtime, service: ApprovalService, { requestId }: ApprovalRow): Promise<void> {
-  await wait(LEASE_MS, undefined, { ref: false, signal: AbortSignal.any([service.closing]) }).catch(() => undefined);
+async function reportIfLost(
+  runtime: Runtime,
+  service: ApprovalService,
+  { requestId }: ApprovalRow,
+  until: number,
+): Promise<void> {
+  const left = Math.max(0, service.clock.msUntil(until)) + 1_000;
+  await wait(left, undefined, { ref: false, signal: AbortSignal.any([service.closing]) }).catch(() => undefined);
   if (service.closing.aborted) return;
   await service.report('The announcement', async (signal) => {
     const row = (await service.read(requestId))?.record;
-    if (row?.body.run !== 'none' || row.body.outcome !== undefined || (await service.presence.isAttended(row))) return;
+    const isLost = row?.body.run === 'none' && row.body.outcome === undefined;
+    if (!isLost || (await service.presence.attendedUntil(row)) !== undefined) return;
     await announceDecision(service, row, await channelRoutes(runtime), signal);
   });
 }

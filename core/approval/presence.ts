@@ -8,7 +8,7 @@ import { isUndone } from './state.ts';
 /** One write per process and interval, however many of its calls wait. */
 const BEAT_MS = 30_000;
 /** After three missed beats a process counts as gone. */
-export const LEASE_MS = 3 * BEAT_MS;
+const LEASE_MS = 3 * BEAT_MS;
 /** Rows of waiters that are read at a time. */
 const READS_AT_ONCE = 32;
 
@@ -67,11 +67,11 @@ export class Presence {
     return found;
   }
 
-  /** Whether a process waits for the decision on a request. True for a request of an earlier version, which names none. */
-  async isAttended({ body: { waiters: ids } }: ApprovalRow): Promise<boolean> {
-    if (!ids || ids.includes(this.id)) return true;
-    const now = await this.#now();
-    return [...(await this.#read(ids)).values()].some((waiter) => isWaiting(waiter, now));
+  /** Until when a process counts as waiting for the decision on a request, by the store's clock; undefined if none does. */
+  async attendedUntil({ body: { waiters: ids = [] } }: ApprovalRow): Promise<number | undefined> {
+    const [now, seen] = [await this.#now(), await this.#read(ids)];
+    const waiting = [...seen.values()].filter((waiter) => isWaiting(waiter, now));
+    return waiting.length === 0 ? undefined : Math.max(...waiting.map(leaseEnd));
   }
 
   /** Removes processes that were last seen before that moment, and no longer wait. */
@@ -133,5 +133,6 @@ export class Presence {
   }
 }
 
-const isWaiting = ({ state, seenAt, leaseMs }: WaiterRow, now: number): boolean =>
-  state === 'waiting' && seenAt.getTime() + leaseMs >= now;
+const isWaiting = (waiter: WaiterRow, now: number): boolean => waiter.state === 'waiting' && leaseEnd(waiter) >= now;
+
+const leaseEnd = ({ seenAt, leaseMs }: WaiterRow): number => seenAt.getTime() + leaseMs;
