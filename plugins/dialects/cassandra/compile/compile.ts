@@ -244,7 +244,7 @@ function compileRaw({ statement: text, check }: Raw): CassandraStatement[] {
 }
 
 /** To Cassandra a comment ends with its line. */
-const withNewline = (text: string): string => `${text}\n`;
+const withNewline = (text: string): string => (/(?:--|\/\/)[^\n]*$/.test(text) ? `${text}\n` : text);
 
 /** Returns the words of the statement in lower case. */
 function assertOneStatement(text: string): string[] {
