@@ -67,13 +67,16 @@ test('parameters in a block of code have another escape than the text around it,
   const record = { ...request, status: 'approved', decidedBy: '*' } as unknown as ApprovalRecord;
   assert.equal(
     decisionText(record, { maxLength: 100, escape: markup }),
-    `apr_1 is approved by \\*\nrefund of a\\*b\n${parameters}`,
+    `apr_1 is approved by \\*\nrefund of a\\*b in shop, dev\n${parameters}`,
   );
-  assert.match(decisionText(record, { maxLength: 100, escape: escapeHtml }), /by \*\nrefund of a\*b\n\{\n/);
+  assert.match(
+    decisionText(record, { maxLength: 100, escape: escapeHtml }),
+    /by \*\nrefund of a\*b in shop, dev\n\{\n/,
+  );
   const changed = { ...record, decisionReason: 'Half.', modifiedParams: { amount: 5 }, unattendedSince: 'today' };
   assert.equal(
     decisionText(changed, { maxLength: 100 }),
-    'apr_1 is approved by *: Half.\nrefund of a*b, changed: amount\nNo process waits for it now\n{\n  "note": "* `",\n  "amount": 5\n}',
+    'apr_1 is approved by *: Half.\nrefund of a*b in shop, dev, changed: amount\nNo process waits for it now\n{\n  "note": "* `",\n  "amount": 5\n}',
   );
   const named = decisionText({ ...record, decidedBy: 'a'.repeat(10_000) }, { maxLength: 100 });
   assert.match(named, /^.{1,480}a … \(\d+ characters\)\nrefund of /, 'a long name leaves no room for the message');

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import type { ApprovalRecord } from '../core/approval/request.ts';
+import type { Decided } from '../core/approval/channel.ts';
 import { definePlugin } from '../core/plugin.ts';
 import { consoleChannel } from '../plugins/channels/console.ts';
 import webhook from '../plugins/channels/webhook.ts';
@@ -67,7 +67,7 @@ channelSuite(test, {
 test('a terminal distinguishes a timeout from a rejection by a human', async () => {
   lines.length = 0;
   const { onDecided } = consoleChannel((line) => void lines.push(line));
-  const record = { requestId: 'apr_1', status: 'rejected', decidedBy: 'system' } as ApprovalRecord;
+  const record = { requestId: 'apr_1', status: 'rejected', decidedBy: 'system' } as Decided;
   const { signal } = new AbortController();
   await onDecided?.({ ...record, cause: 'timeout' }, signal, []);
   await onDecided?.({ ...record, cause: 'human', decidedBy: 'ada' }, signal, []);

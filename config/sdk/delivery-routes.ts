@@ -102,6 +102,8 @@ function routeTo({ config, product, env }: Runtime, name: string, channel: Chann
       notify: async (announcement, notice, signal, receipts) =>
         notify(await deliveryOf(announcement), notice, signal, receipts),
     }),
-    ...(onDecided && { onDecided }),
+    ...(onDecided && {
+      onDecided: (record, signal, receipts) => onDecided({ ...record, product, env }, signal, receipts),
+    }),
   };
 }

@@ -24,6 +24,7 @@ export {
   type BrokerFactory,
   type Channel,
   type ChannelFactory,
+  type Decided,
   type Delivery,
   DeliveryFailed,
   isDeliveryFailed,

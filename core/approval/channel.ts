@@ -31,6 +31,12 @@ export interface Delivery extends ApprovalRequest {
   readonly pressUrl?: string;
 }
 
+/** A decision as a channel reports it: sensitive parameters are masked. @experimental */
+export interface Decided extends ApprovalRecord {
+  readonly product: string;
+  readonly env: string;
+}
+
 /** What people are notified of: a request that still waits. @experimental */
 export interface Notice {
   /** The same for every attempt. */
@@ -69,7 +75,7 @@ export interface Channel<Receipt extends Json = Json> {
    * Reports the decision: one attempt, not retried. `receipts`: what each recorded delivery of this channel returned,
    * oldest first. Usually one; several if a crash or a takeover repeated the delivery; none if nothing was returned.
    */
-  onDecided?(record: ApprovalRecord, signal: AbortSignal, receipts: readonly Receipt[]): Promise<void>;
+  onDecided?(record: Decided, signal: AbortSignal, receipts: readonly Receipt[]): Promise<void>;
   /**
    * How pressed buttons decide: `svc approvals serve`, and the handlers of `svc.approvals`, receive them at
    * `POST {callbackBase}/channels/<name of the entry in approvals.channels>`.

@@ -1,4 +1,4 @@
-import type { Delivery, Notice } from '../../core/approval/channel.ts';
+import type { Decided, Delivery, Notice } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import { displayJson } from '../../core/display/json.ts';
 import { type DisplayedText, limitText } from '../../core/display/limit.ts';
@@ -79,21 +79,22 @@ function waitingText({ to, missing }: Notice): string {
 }
 
 /**
- * What a message about a decision says: the decision, who made it and why, whose tool it is, and the parameters with which
- * it was approved. At most 690 characters without these, escapes included.
+ * What a message about a decision says: the decision, who made it and why, whose tool it is and where, and the parameters with
+ * which it was approved. At most 690 characters without these, escapes included.
  * @experimental
  */
-export function decisionText(record: ApprovalRecord, options: MessageTextOptions): string {
+export function decisionText(record: ApprovalRecord | Decided, options: MessageTextOptions): string {
   const { requestId, agentTag, status, cause, decidedBy, decisionReason, tool, parameters, modifiedParams } = record;
   const by = decidedBy ?? cause;
   const escaped = escapeOf(options).text;
   const decision = `${requestId} is ${status}${by === undefined ? '' : ` by ${by}`}`;
   const why = decisionReason === undefined ? '' : `: ${decisionReason}`;
   const changed = modifiedParams === undefined ? '' : `, changed: ${Object.keys(modifiedParams).join(', ')}`;
+  const where = 'product' in record ? ` in ${record.product}, ${record.env}` : '';
   const isUnattended = record.unattendedSince !== undefined && status === 'approved';
   return [
     lineText(`${decision}${why}`, escaped),
-    lineText(`${tool} of ${agentTag}${changed}`, escaped, CALL_LENGTH),
+    lineText(`${tool} of ${agentTag}${where}${changed}`, escaped, CALL_LENGTH),
     ...(isUnattended ? ['No process waits for it now'] : []),
     parametersText({ ...parameters, ...modifiedParams }, options).text,
   ].join('\n');

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { type Delivery, type Notice, storableReceipt } from '../../core/approval/channel.ts';
+import { type Decided, type Delivery, type Notice, storableReceipt } from '../../core/approval/channel.ts';
 import type { ApprovalRecord } from '../../core/approval/request.ts';
 import type { Json } from '../../core/json.ts';
 import type { ToolParameters as CallParameters } from '../../core/tool/parameters.ts';
@@ -49,8 +49,8 @@ export function notice(kind: Notice['kind']): Notice {
   });
 }
 
-export function decisionRecord(status: ApprovalRecord['status']): ApprovalRecord {
-  const { product, env, expiresInMs, description, token, callbackUrl, pressUrl, ...request } = delivery();
+export function decisionRecord(status: ApprovalRecord['status']): Decided {
+  const { expiresInMs, description, token, callbackUrl, pressUrl, ...request } = delivery();
   const at = request.timestamp;
   return frozenClone({
     ...request,

@@ -1,6 +1,5 @@
 import * as assert from 'node:assert/strict';
-import type { Channel, Delivery, Notice } from '../../core/approval/channel.ts';
-import type { ApprovalRecord } from '../../core/approval/request.ts';
+import type { Channel, Decided, Delivery, Notice } from '../../core/approval/channel.ts';
 import { frozenClone } from '../../core/tool/safe-json.ts';
 import {
   decisionRecord,
@@ -164,7 +163,7 @@ export function declareTextCases(
 }
 
 /** A request, a notice about it and its decision whose texts are as long as they may be. */
-function longest(text: string): { request: Delivery; about: Notice; decision: ApprovalRecord } {
+function longest(text: string): { request: Delivery; about: Notice; decision: Decided } {
   const tool = 'x'.repeat(128);
   const [reason, role, product] = [text.slice(0, 10_000), text.slice(0, 64), 'x'.repeat(63)];
   const names = { tool, reason, agentTag: text.slice(0, 128), parameters: { note: text } };

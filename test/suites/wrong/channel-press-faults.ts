@@ -175,7 +175,8 @@ export const CHANNEL_PRESS_FAULTS: readonly ChannelFault[] = [
           async show(result, press, body) {
             const { decided, record } = result;
             const receipts = [lastReceipts.get(press.requestId) ?? ''];
-            if (record && !decided) await onDecided?.({ ...record, decidedBy: press.actor }, NEVER, receipts);
+            if (record && !decided)
+              await onDecided?.({ product: '', env: '', ...record, decidedBy: press.actor }, NEVER, receipts);
             return presses.show(result, press, body);
           },
         },
