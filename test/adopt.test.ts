@@ -44,7 +44,7 @@ const EXPECTED_WARNINGS = [
   'The field "accounts.feeling" has the type lib.mood, which svc cannot create; the nearest is enum.',
   'The field "accounts.feelings" has the type lib.mood[]',
   'has the constraint "accounts_feeling_check", which svc cannot create',
-  'has the index "accounts_own", which svc cannot create: it uses function lib.own(text).',
+  'has the index "accounts_own", which svc cannot create: it uses function lib.own(text), which',
   'The table "far" is a foreign table, which svc cannot create.',
 ];
 
