@@ -216,6 +216,7 @@ for (const engine of sqlEngines) {
   });
 
   on('dropping a table not created by svc reports what a rollback does not restore', async (db, adapter) => {
+    if (approximated.before) await rows(adapter, approximated.before);
     await rows(
       adapter,
       `CREATE TABLE legacy (id integer, ${approximated.column}, CONSTRAINT legacy_pkey PRIMARY KEY (id))`,

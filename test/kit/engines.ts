@@ -17,7 +17,7 @@ import { connectTarget } from './target.ts';
 export interface EngineSql {
   quote(name: string): string;
   /** A column whose type svc reads as another one, and the warning about it. */
-  readonly approximated: { readonly column: string; readonly warning: RegExp };
+  readonly approximated: { readonly before?: string; readonly column: string; readonly warning: RegExp };
   /** A column that svc can read but not create, and the reason. Without it, svc creates all that it reads. */
   readonly readOnly?: { readonly column: string; readonly why: RegExp };
   /** Matches the syntax error of the server. */
@@ -30,7 +30,11 @@ export interface EngineSql {
 
 const POSTGRESQL: EngineSql = {
   quote: quoteIdentifier,
-  approximated: { column: 'address information_schema.sql_identifier', warning: /legacy\.address .*sql_identifier/ },
+  approximated: {
+    before: "CREATE SCHEMA lib; CREATE TYPE lib.mood AS ENUM ('sad')",
+    column: 'address lib.mood',
+    warning: /legacy\.address .*lib\.mood/,
+  },
   readOnly: { column: 'code varchar(20) default gen_random_uuid()', why: /too short/ },
   syntaxError: /42601.*syntax error/,
   currentSchema: 'current_schema()',
