@@ -81,6 +81,19 @@ test('AI SDK: what is noted of an edit reaches no other run whose call has the s
     assert.equal(await other(), '{"type":"text","value":"paid 30"}');
   }));
 
+test('AI SDK: what a tool returns need not be JSON', () =>
+  withHost('ai-sdk', 60_000, async ({ svc }) => {
+    const gate = svc.gate({ agentTag: 'payouts', humanInLoop: { enabled: true } });
+    const paid = { at: new Date(0), memo: undefined };
+    const refund = { inputSchema: { type: 'object' }, execute: async () => paid };
+    const options = {
+      executionId: 'exe_dates',
+      onRequested: ({ requestId }: { readonly requestId: string }) => approve(svc, requestId),
+    };
+    const { refund: held } = withApproval(gate, { refund }, options) as unknown as { refund: AiSdkTool };
+    assert.equal(await held.execute({}, { toolCallId: 'c1', context: '' }), paid);
+  }));
+
 interface AiSdkTool {
   execute(input: object, options: { readonly toolCallId: string; readonly context: string }): Promise<unknown>;
   toModelOutput(result: { readonly toolCallId: string; readonly input: object; readonly output: unknown }): unknown;

@@ -117,7 +117,7 @@ async function resultOf(
     if (!isSvcError(error)) throw error;
     if (isOutage(error)) {
       const text = `${error.message} Whether ${requestId} is decided is not known: press again.`;
-      return { decided: false, text: displayText(text), isDown: true };
+      return { decided: false, text: sentence(text), isDown: true };
     }
     // Already decided, expired, or with sensitive parameters.
     const page = error.code === 'approval_unseen' ? ' Open its page, or use svc approvals show --reveal.' : '';

@@ -1,4 +1,3 @@
-import { canonicalJson, type Json } from '../../core/json.ts';
 import { Recent } from '../../core/recent.ts';
 import { isStandardSchema } from '../../core/tool/standard-schema.ts';
 import { notCompleted, noteOf, runGuarded } from './call-end.ts';
@@ -65,8 +64,8 @@ function withGate(gate: FrameworkGate, name: string, tool: AiTool, options: AiSd
   const schema = typeof inputSchema === 'function' && !isStandardSchema(inputSchema) ? inputSchema() : inputSchema;
   const guarded = guardTool(gate, { name, description, schema }, options, 'output');
   const notes = new Recent<string>(MAX_NOTES);
-  // Models may give calls of several runs the same id.
-  const noteKey = (id: string, input: unknown, output: unknown) => canonicalJson([id, input, output ?? null] as Json);
+  // Models may give calls of several runs the same id. What a tool returns need not be JSON: a date has a text as well.
+  const noteKey = (id: string, input: unknown, output: unknown) => JSON.stringify([id, input, output]);
   const { onRequested } = options;
   const call = (input: unknown, source: AiSdkCall) => ({
     parameters: input,

@@ -147,6 +147,7 @@ function normalizeField(field: Field): Field {
 }
 
 const PROBE = quoteIdentifier('_svc_expressions');
+
 export interface NormalizeContext {
   readonly session: Session;
   readonly traits: Traits;
