@@ -52,7 +52,8 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
   'frameworks-pages.test.ts': ({ page, language }) =>
-    /use-(the-ai-sdk|openai-agents|langchain|genkit|mastra|claude-agent)\.md$/.test(page) && language === 'ts',
+    /use-(the-ai-sdk|openai-agents|langchain|langgraph|genkit|mastra|claude-agent)\.md$/.test(page) &&
+    language === 'ts',
   'frameworks-durable.test.ts': ({ page, language }) => /use-(dbos|temporal)\.md$/.test(page) && language === 'ts',
   'http-api-docs.test.ts': ({ page, language }) => page === 'docs/reference/http-api.md' && language === 'sh',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
@@ -84,7 +85,7 @@ export declare function openSession(url: string, options: { timeZone: string; ti
   end(): Promise<void>;
 }>;`,
   'model.ts':
-    "export declare const model: import('ai').LanguageModel;\nimport { genkit } from 'genkit';\nexport declare const ai: ReturnType<typeof genkit>;\nexport declare const account: object;",
+    "export declare const model: import('ai').LanguageModel & { bindTools(tools: object): { invoke(messages: object): object } };\nimport { genkit } from 'genkit';\nexport declare const ai: ReturnType<typeof genkit>;\nexport declare const account: object;",
   'tools.ts': `import type { Svc } from '@svc/sdk';
 export declare const gate: ReturnType<Svc['gate']>;
 export declare const model: import('ai').LanguageModel;
@@ -103,7 +104,9 @@ const NEIGHBOURS: DocsStubs = {
 /** Packages that are not installed here; test/frameworks-pages.test.ts and test/frameworks-durable.test.ts run the frameworks. */
 const UNTYPED = `declare module '@anthropic-ai/claude-agent-sdk';
 declare module '@dbos-inc/dbos-sdk';
+declare module '@langchain/core/tools';
 declare module '@langchain/langgraph';
+declare module '@langchain/langgraph/prebuilt';
 declare module '@langchain/langgraph-checkpoint-postgres';
 declare module '@mastra/core/agent';
 declare module '@mastra/core/mastra';

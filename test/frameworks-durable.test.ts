@@ -17,12 +17,13 @@ import {
 } from './durable/place.ts';
 import type { EngineName } from './durable/run.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
+import { resultsTable } from './kit/results-table.ts';
 import { test } from './kit/test.ts';
 import { expectError } from './suites/expect-error.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
 // One suite, run in the workers of each engine: processes of their own, which are killed. The table of
-// docs/reference/frameworks.md is compared with the suite.
+// docs/reference/frameworks.md is compared with the results of the run.
 
 const ENGINES = { dbos: 'DBOS', temporal: 'Temporal' } as const;
 const ENGINE_NAMES = Object.keys(ENGINES) as EngineName[];
@@ -267,6 +268,8 @@ const CASES: readonly Case[] = [
   },
 ];
 
+const table = resultsTable(ENGINES, CASES);
+
 const isConflict = (error: Error): boolean => /A different call/.test(`${error.message} ${findCause(error)}`);
 
 /** The message of the first error. */
@@ -279,7 +282,7 @@ for (const engine of ENGINE_NAMES) {
     const title = `${ENGINES[engine]}: ${one.title}`;
     const reason = one.impossible?.[engine] ?? skipped[engine];
     if (reason !== undefined) test.skip(title, reason);
-    else test(title, () => withPlace(engine, one, one.run));
+    else test(title, () => table.record(engine, one.title, () => withPlace(engine, one, one.run)));
   }
 }
 
@@ -293,8 +296,14 @@ for (const engine of ENGINE_NAMES) {
     const { address } = await shared();
     const page = `docs/how-to/use-${engine}.md`;
     const sources = docsBlocks().filter((block) => block.page === page && block.language === 'ts');
+    assert.ok(
+      sources
+        .map(({ text }) => text.trim())
+        .join('\n')
+        .split('\n').length < 30,
+      'the program is longer',
+    );
     const files = sources.map(({ text }, at) => {
-      assert.ok(text.trim().split('\n').length < 30);
       const file = new URL(at === sources.length - 1 ? `program-${engine}.ts` : 'workflows.ts', own);
       const source = text
         .replaceAll(/'@svc\/sdk\/(.+)'/g, "'../../plugins/frameworks/$1.ts'")
@@ -328,16 +337,7 @@ else
     await promisify(execFile)(process.execPath, args).catch(({ stdout }: { stdout: string }) => assert.fail(stdout));
   });
 
-/** The table of the docs. */
-function table(): string {
-  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const rows = CASES.map(({ title, impossible }) =>
-    row([title, ...ENGINE_NAMES.map((engine) => impossible?.[engine] ?? 'yes')]),
-  );
-  return [row(['', ...Object.values(ENGINES)]), row(['---', ...ENGINE_NAMES.map(() => '---')]), ...rows].join('\n');
-}
-
-test('the table of the docs has every case', () => {
+test('the table of the docs has the result of every case', () => {
   const page = readFileSync(new URL('../docs/reference/frameworks.md', import.meta.url), 'utf8');
-  assert.ok(page.includes(table()), `docs/reference/frameworks.md has no such table:\n${table()}`);
+  assert.ok(page.includes(table.text()), `docs/reference/frameworks.md has no such table:\n${table.text()}`);
 });

@@ -17,20 +17,31 @@ const REFERENCE = 'docs/reference/frameworks.md';
 const DEFINE_CONFIG = new URL('../config/define.ts', import.meta.url).pathname;
 const PAGES: Readonly<Partial<Record<HostName, string>>> = {
   'ai-sdk': 'docs/how-to/use-the-ai-sdk.md',
+  'ai-sdk-7': 'docs/how-to/use-the-ai-sdk.md',
   'openai-agents': 'docs/how-to/use-openai-agents.md',
   langchain: 'docs/how-to/use-langchain.md',
+  langgraph: 'docs/how-to/use-langgraph.md',
   genkit: 'docs/how-to/use-genkit.md',
   mastra: 'docs/how-to/use-mastra.md',
   'claude-agent': 'docs/how-to/use-claude-agent.md',
 };
 
+/** What the page of the AI SDK says of version 7. */
+const AI_SDK_7 = [
+  ["'ai'", "'ai-7'"],
+  ['stepCountIs', 'isStepCount'],
+  ['{ text, response }', '{ text, responseMessages }'],
+  ['response.messages', 'responseMessages'],
+] as const;
+
 /** A program as printed, in a folder with the packages of the frameworks. */
 function write(host: HostName, { text }: DocsBlock, name: string): URL {
   assert.ok(text.trim().split('\n').length < 30);
   const file = new URL(`${name}-${host}.ts`, own);
+  const source = host === 'ai-sdk-7' ? AI_SDK_7.reduce((all, [from, to]) => all.replaceAll(from, to), text) : text;
   writeFileSync(
     file,
-    text
+    source
       .replace("'./model.ts'", `'./${host}.mjs'`)
       .replaceAll(/'@svc\/sdk\/(.+)'/g, "'../../plugins/frameworks/$1.ts'")
       .replaceAll("'@svc/sdk'", "'../../config/sdk/index.ts'"),
@@ -113,7 +124,7 @@ for (const [host, page] of Object.entries(PAGES) as [HostName, string][]) {
   const title = `${HOSTS[host]}: the program of its page runs as printed`;
   if (reason !== undefined) test.skip(title, reason);
   else test(title, () => runsAsPrinted(host, program ?? assert.fail(page)));
-  if (host === 'ai-sdk') {
+  if (page === PAGES['ai-sdk']) {
     const streams = `${HOSTS[host]}: the third program of its page writes to a stream while a call waits`;
     if (reason !== undefined) test.skip(streams, reason);
     else test(streams, () => streamsWhileItWaits(host, programsOf(page)));

@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { withApproval } from '../plugins/frameworks/ai-sdk.ts';
 import type { Case } from './frameworks/case.ts';
-import { HOST_NAMES, HOSTS, missing, reasonToSkip } from './frameworks/hosts.ts';
+import { HOST_NAMES, HOSTS, missing, reasonToSkip, testedVersions } from './frameworks/hosts.ts';
 import { killChildren } from './frameworks/killed.ts';
 import { KILLED_CASES } from './frameworks/killed-cases.ts';
 import { PARALLEL_CASES, parallelCalls } from './frameworks/parallel-cases.ts';
@@ -10,10 +10,11 @@ import { SAVED_CASES } from './frameworks/saved-cases.ts';
 import { WAITING_CASES } from './frameworks/waiting-cases.ts';
 import { approve, reject, textOf, withHost } from './frameworks/with-host.ts';
 import { WRAPPING_CASES } from './frameworks/wrapping-cases.ts';
+import { resultsTable } from './kit/results-table.ts';
 import { test } from './kit/test.ts';
 
-// One suite, run inside each framework with its own model. What cannot be tried in a framework carries its reason, and the
-// table of docs/reference/frameworks.md is compared with the suite.
+// One suite, run inside each framework with its own model. What cannot be tried in a framework carries its reason. The table
+// of docs/reference/frameworks.md is compared with the results of the run; Node 24 has all of them.
 
 /**
  * They contain the seven reasons for which Google's ADK rejects a resumed call: `untrusted_request` (resumed too early: only the
@@ -29,13 +30,15 @@ const CASES: readonly Case[] = [
   ...WRAPPING_CASES,
 ];
 
+const table = resultsTable(HOSTS, CASES);
+
 test.after(killChildren);
 
 for (const host of HOST_NAMES) {
   for (const { title, impossible, needsPackages, run } of CASES) {
     const reason = impossible?.[host] ?? reasonToSkip(host) ?? (needsPackages ? missing : undefined);
     if (reason !== undefined) test.skip(`${HOSTS[host]}: ${title}`, reason);
-    else test(`${HOSTS[host]}: ${title}`, () => run(host));
+    else test(`${HOSTS[host]}: ${title}`, () => table.record(host, title, () => run(host)));
   }
 }
 
@@ -99,16 +102,8 @@ interface AiSdkTool {
   toModelOutput(result: { readonly toolCallId: string; readonly input: object; readonly output: unknown }): unknown;
 }
 
-/** The table of the docs. */
-function table(): string {
-  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const rows = CASES.map(({ title, impossible }) =>
-    row([title, ...HOST_NAMES.map((host) => impossible?.[host] ?? 'yes')]),
-  );
-  return [row(['', ...Object.values(HOSTS)]), row(['---', ...HOST_NAMES.map(() => '---')]), ...rows].join('\n');
-}
-
-test('the table of the docs has every case', () => {
+test('the table of the docs has the result of every case, and the versions', () => {
   const page = readFileSync(new URL('../docs/reference/frameworks.md', import.meta.url), 'utf8');
-  assert.ok(page.includes(table()), `docs/reference/frameworks.md has no such table:\n${table()}`);
+  assert.ok(page.includes(table.text()), `docs/reference/frameworks.md has no such table:\n${table.text()}`);
+  if (missing === undefined) assert.ok(page.includes(testedVersions()), testedVersions());
 });

@@ -1,5 +1,8 @@
 import type { HostName } from './hosts.ts';
 
+/** For cases of suspended runs. */
+export const HOOKS_HOLD = { 'claude-hooks': 'hooks only wait in place' } as const;
+
 export interface Case {
   readonly title: string;
   /** Why it cannot be tried in a framework. */

@@ -102,7 +102,11 @@ export const account = await optionsFor(PAGE_CALLS.map(ofServer), pageReceived, 
 
 const result = (text) => ({ content: [{ type: 'text', text }] });
 
-export default {
+/**
+ * @param byHooks whether hooks gate the tools. They hold a call in place: what `resume` has in place of a saved state is the same
+ * call, made again.
+ */
+export const hostOf = ({ byHooks }) => ({
   runCalls,
   async open({
     gate,
@@ -124,19 +128,20 @@ export default {
     const gated = tool(name, description, shape, async (args) => result(await refund(args)));
     const free = tool('lookup', 'Looks.', {}, async () => result(await lookup()));
     const own = withApproval(gate, [gated], { executionId, wait, onRequested });
-    const hooks = mcpServer
-      ? approvalHooks(gate, { tools: { [`mcp__shop__${name}`]: {} }, executionId, onRequested })
-      : own.hooks;
-    const tools = mcpServer ? [free] : [...own.tools, free];
+    const named = { [`mcp__shop__${name}`]: { description, inputSchema: z.object(shape) } };
+    const usesHooks = byHooks || mcpServer;
+    const hooks = usesHooks ? approvalHooks(gate, { tools: named, executionId, onRequested }) : own.hooks;
+    const ownTools = usesHooks ? [gated] : own.tools;
+    const tools = mcpServer ? [free] : [...ownTools, free];
     const sdkServer = createSdkMcpServer({ name: 'shop', alwaysLoad: true, tools });
     const mcpServers = mcpServer ? { shop: { ...mcpServer, alwaysLoad: true }, own: sdkServer } : { shop: sdkServer };
-    const named = calls.map((call) =>
+    const namedCalls = calls.map((call) =>
       mcpServer && call.name === 'lookup' ? { ...call, name: 'mcp__own__lookup' } : ofServer(call),
     );
     const received = [];
     const run = async (home, prompt, more) => {
       const options = {
-        ...(await optionsFor(named, received, home, subAgent && DELEGATION)),
+        ...(await optionsFor(namedCalls, received, home, subAgent && DELEGATION)),
         mcpServers,
         allowedTools: [`mcp__shop__${name}`, 'mcp__shop__lookup', 'mcp__own__lookup', 'Agent'],
         hooks,
@@ -165,6 +170,7 @@ export default {
         return run(folder(), 'Refund it.', { abortController });
       },
       resume(state) {
+        if (byHooks) return this.start();
         const { sessionId, file, text } = JSON.parse(state);
         const home = folder();
         mkdirSync(join(home, file, '..'), { recursive: true });
@@ -173,4 +179,6 @@ export default {
       },
     };
   },
-};
+});
+
+export default hostOf({ byHooks: false });

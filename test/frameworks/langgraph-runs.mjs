@@ -31,6 +31,11 @@ export class Scripted extends BaseChatModel {
   }
 }
 
+export const pageReceived = [];
+const pageCall = { id: 'c1', name: 'refund', args: { orderId: '1234', amount: 20 } };
+/** The model of the programs of the docs. */
+export const model = new Scripted([pageCall], pageReceived);
+
 /** Checkpoints that another process can continue from. */
 class Saver extends MemorySaver {
   toText() {

@@ -3,6 +3,8 @@ import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt';
 import { withApproval } from '../../plugins/frameworks/langchain.ts';
 import { openRuns } from './langgraph-runs.mjs';
 
+export { model, pageReceived } from './langgraph-runs.mjs';
+
 /** A graph of a model and a tool node. */
 const agentOf = ({ model, tools, checkpointer }) =>
   new StateGraph(MessagesAnnotation)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { folder } from '../kit/folder.ts';
 import { waitUntil } from '../suites/wait-until.ts';
-import type { Case } from './case.ts';
+import { type Case, HOOKS_HOLD } from './case.ts';
 import { type HostName, own } from './hosts.ts';
 import { effectsOf } from './run.ts';
 import { approve, refundCall, reject, textOf, withHost } from './with-host.ts';
@@ -19,10 +19,10 @@ interface Variant {
 }
 
 const VARIANTS: readonly Variant[] = [
-  { name: '' },
-  { name: 'streamed, ', options: { streams: true } },
+  { name: 'parallel calls' },
+  { name: 'parallel calls, streamed', options: { streams: true } },
   {
-    name: 'tools of a sub-agent, ',
+    name: 'parallel calls of a sub-agent',
     options: { subAgent: true },
     impossible: {
       suspend: {
@@ -34,9 +34,9 @@ const VARIANTS: readonly Variant[] = [
     },
   },
   {
-    name: 'tools of an MCP server, ',
+    name: 'parallel calls of tools of an MCP server',
     options: { mcp: true },
-    impossible: { suspend: { 'claude-agent': 'its hooks only hold' } },
+    impossible: { suspend: { 'claude-agent': 'hooks only wait in place' } },
   },
 ];
 
@@ -80,8 +80,8 @@ export async function parallelCalls(host: HostName, wait: Wait, { streams, subAg
 
 export const PARALLEL_CASES: readonly Case[] = VARIANTS.flatMap(({ name, options, impossible }) =>
   WAITS.map((wait) => ({
-    title: `${name}${wait === 'hold' ? 'waiting in place' : 'suspended'}: parallel calls, one edited, one rejected, one without approval`,
-    impossible: impossible?.[wait],
+    title: `${name}, ${wait === 'hold' ? 'waiting in place' : 'suspended'}`,
+    impossible: { ...impossible?.[wait], ...(wait === 'suspend' && HOOKS_HOLD) },
     needsPackages: options?.mcp,
     run: (host: HostName) => parallelCalls(host, wait, options),
   })),

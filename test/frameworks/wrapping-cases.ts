@@ -6,7 +6,7 @@ import { withHost } from './with-host.ts';
 export const WRAPPING_CASES: readonly Case[] = [
   {
     title: 'a tool that the framework does not run itself is rejected',
-    impossible: { 'claude-agent': 'it has none' },
+    impossible: { 'claude-agent': 'it has no such tools', 'claude-hooks': 'it has no such tools' },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {
         const started = open({ unheld: true }).then((run) => run.start());
@@ -18,12 +18,13 @@ export const WRAPPING_CASES: readonly Case[] = [
   {
     title: 'a time-out of the tool that is shorter than the approval is rejected',
     impossible: {
-      'ai-sdk': 'only runs have them',
-      'ai-sdk-7': 'only runs have them',
-      langchain: 'only runs have them',
-      langgraph: 'only runs have them',
-      genkit: 'it has none',
+      'ai-sdk': 'only its runs have time-outs',
+      'ai-sdk-7': 'only its runs have time-outs',
+      langchain: 'only its runs have time-outs',
+      langgraph: 'only its runs have time-outs',
+      genkit: 'its tools have no time-out',
       'claude-agent': 'the server of the tool has it',
+      'claude-hooks': 'the server of the tool has it',
     },
     run: (host) =>
       withHost(host, 60_000, async ({ open }) => {

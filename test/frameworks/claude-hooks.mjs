@@ -1,0 +1,3 @@
+import { hostOf } from './claude-agent.mjs';
+
+export default hostOf({ byHooks: true });
