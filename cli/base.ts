@@ -1,4 +1,5 @@
 import { type BaseContext, Command, Option } from 'clipanion';
+import { fileError } from '../config/load/path-problem.ts';
 import type { Runtime } from '../config/load/runtime.ts';
 import { escapeJson } from '../core/display/escape-json.ts';
 import { isSvcError, SvcError, shellQuote } from '../core/errors.ts';
@@ -237,13 +238,6 @@ export function asSvcError(error: unknown): SvcError | undefined {
       cause: error,
     });
   }
-  if ('syscall' in error && 'path' in error && typeof error.path === 'string') {
-    return new SvcError('file_failed', 'A file could not be read or written.', {
-      why: error.message,
-      next: ['Check the permissions and the free space, then run the command again.'],
-      where: error.path,
-      cause: error,
-    });
-  }
-  return undefined;
+  if (!('path' in error) || typeof error.path !== 'string') return undefined;
+  return fileError(error, 'A file could not be read or written.');
 }

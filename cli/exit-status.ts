@@ -80,6 +80,7 @@ const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {
   pending: 4,
   migration_edited: 5,
   migration_missing: 5,
+  history_damaged: 5,
   drift: 5,
   order_conflict: 5,
   migration_half_done: 6,

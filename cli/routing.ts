@@ -76,7 +76,12 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
     (word, at) => isOption(args[at + 1]) && options.some((one) => one.argument !== null && one.names.includes(word)),
   );
   if (lackingValue !== undefined) {
-    return new SvcError('usage', `The option ${lackingValue} needs a value.`, { next: [help] });
+    const negative = args.find((word, at) => args[at - 1] === lackingValue && /^-\d/.test(word));
+    const message =
+      negative === undefined
+        ? `The option ${lackingValue} needs a value.`
+        : `The option ${lackingValue} does not accept "${negative}".`;
+    return new SvcError('usage', message, { next: [help] });
   }
   const given = args.map((word) => word.split('=', 1)[0] ?? '');
   if (options.some(({ names, required }) => required && !names.some((name) => given.includes(name)))) {
@@ -84,7 +89,8 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
   }
   // After an option, the extra argument is not among the words.
   const afterOptions = /^Extraneous positional argument \("(.*)"\)/s.exec(error.message)?.[1];
-  const extra = afterOptions === undefined ? words.slice(entry.path.split(' ').length) : [afterOptions];
+  const positional = [...words.slice(entry.path.split(' ').length), ...afterDashes(args)];
+  const extra = afterOptions === undefined ? positional : [afterOptions];
   if (extra.length === 0 && error.message.startsWith('Command not found')) return missingArguments(entry, cli);
   if (error.message.startsWith('Command not found') || error.message.startsWith('Extraneous')) {
     const similar = similarCommands(words).filter((path) => path.replace(' --help', '') !== entry.path);
@@ -96,6 +102,60 @@ export function parseError(error: Error, { entry, words, args }: Invocation, cli
     return missingArguments(entry, cli);
   }
   return new SvcError('usage', error.message.split('\n', 1)[0] ?? error.message, { next: [help] });
+}
+
+/** Options that name something: an empty variable of a script would leave the choice to a default. */
+const NAMES: readonly string[] = ['--env', '--db', '--config'];
+
+/** Throws `usage` for an option that is given twice, of which clipanion takes the last, and for a name that is empty. */
+export function assertOptionValues(
+  { entry, args }: Invocation,
+  cli: Cli<SvcContext>,
+  command: Readonly<Record<string, unknown>>,
+): void {
+  const next = [`svc ${entry.path} --help`];
+  const lists = Object.values(command).filter((value) => Array.isArray(value));
+  for (const [name, values] of valuesByOption(args, commandHelpData(entry, cli).options)) {
+    // Only a command whose option is repeatable has its values as a list.
+    const isRepeatable = lists.some((list) => values.every((value) => list.includes(value)));
+    if (values.length > 1 && !isRepeatable) {
+      throw new SvcError('usage', `The option ${name} is given ${values.length} times.`, {
+        why: `Its values are ${values.map((value) => `"${value}"`).join(' and ')}.`,
+        state: 'Nothing was changed.',
+        next,
+      });
+    }
+    if (NAMES.includes(name) && values.includes('')) {
+      throw new SvcError('usage', `The option ${name} needs a value, and its value is empty.`, {
+        state: 'Nothing was changed.',
+        next,
+      });
+    }
+  }
+}
+
+type HelpOptions = ReturnType<typeof commandHelpData>['options'];
+
+/** The values of each option that has one, by its last name. */
+function valuesByOption(args: readonly string[], options: HelpOptions): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  const end = args.indexOf('--');
+  const given = end < 0 ? args : args.slice(0, end);
+  for (let at = 0; at < given.length; at += 1) {
+    const word = given[at] ?? '';
+    const [typed = '', ...bound] = word.split('=');
+    const option = options.find(({ names, argument }) => argument !== null && names.includes(typed));
+    if (!option) continue;
+    const name = option.names.at(-1) ?? typed;
+    const value = word.includes('=') ? bound.join('=') : given[++at];
+    if (value !== undefined) found.set(name, [...(found.get(name) ?? []), value]);
+  }
+  return found;
+}
+
+function afterDashes(args: readonly string[]): readonly string[] {
+  const at = args.indexOf('--');
+  return at < 0 ? [] : args.slice(at + 1);
 }
 
 export const misplacedOptions = (command: string): SvcError =>

@@ -4,7 +4,7 @@ import type { SvcContext } from './base.ts';
 import { exitStatus } from './exit-status.ts';
 import { commandHelp, commandHelpData, isGroup, overview, overviewData } from './help.ts';
 import { colorsFor, ERASE_LINE, errorLines, errorObject, isInteractive, resultText } from './output.ts';
-import { findCommand, type Invocation, misplacedOptions, parseError, reorder } from './routing.ts';
+import { assertOptionValues, findCommand, type Invocation, misplacedOptions, parseError, reorder } from './routing.ts';
 import { didYouMean, similarCommands } from './similar-commands.ts';
 
 /** Runs a command line and returns the exit status. */
@@ -84,12 +84,15 @@ async function dispatch(args: readonly string[], colors: SvcContext['colors']): 
 }
 
 function parse(cli: Cli<SvcContext>, invocation: Invocation, context: SvcContext): Command<SvcContext> {
+  let command: Command<SvcContext>;
   try {
-    return cli.process([...invocation.args], context);
+    command = cli.process([...invocation.args], context);
   } catch (error) {
     if (!(error instanceof Error) || !('clipanion' in error)) throw error;
     throw parseError(error, invocation, cli);
   }
+  assertOptionValues(invocation, cli, { ...command });
+  return command;
 }
 
 const successObject = (data: Readonly<Record<string, unknown>>) => ({ ok: true, code: 'ok', ...data, nextActions: [] });

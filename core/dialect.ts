@@ -26,6 +26,11 @@ export interface Dialect<Step = unknown> {
   normalize(model: SchemaModel): SchemaModel;
   /** What the engine has in addition to tables. Without it, operations on objects are refused. */
   readonly objects?: ObjectRules<Step>;
+  /**
+   * A statement as a script for the engine's shell contains it, with its end. Undefined where the text and a semicolon are
+   * enough, which is the default.
+   */
+  scriptStatement?(text: string): string | undefined;
   connect(url: string, options: ConnectOptions): Promise<Connection<Step>>;
   /**
    * Identifies the physical database of a URL, without credentials: equal for two URLs of the same database. Throws

@@ -106,6 +106,7 @@ test('system columns are rejected as field names', () => {
 test('a terminal shows control characters escaped; a pipe gets them unchanged', () => {
   const steps = [
     {
+      dialect: postgresql,
       migration: migration('20260101_000000_a').createCollection('a', []).build(),
       statements: compiled({
         type: 'createCollection',

@@ -6,7 +6,7 @@ import { APPROVALS_VERSION } from '../../core/approval/schema.ts';
 import type { PermissionProbe } from '../../core/dialect.ts';
 import { type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
 import { drift, withoutUnknownReferences } from '../../core/migration/drift.ts';
-import { History, historyModel } from '../../core/migration/history.ts';
+import { History, historyModel, readMeta } from '../../core/migration/history.ts';
 import { APPROVED_HISTORY_VERSION, metaTable } from '../../core/migration/history-table.ts';
 import { type StatusReport, status } from '../../core/migration/status.ts';
 import type { Target } from '../../core/migration/target.ts';
@@ -98,9 +98,12 @@ async function checkHistory(
   add: AddCheck,
 ): Promise<void> {
   const { connection, database } = target;
-  const found = await connection.records(metaTable).get('meta');
+  const found = await readMeta(connection);
   if (!found) {
-    add({ name, result: 'ok', message: 'no history yet: no migration was applied' });
+    const rows = (await History.read(connection)).records.size;
+    add(
+      rows === 0 ? { name, result: 'ok', message: 'no history yet: no migration was applied' } : lacksOwner(name, rows),
+    );
     return;
   }
   const check = historyCheck(name, runtime, database, found.record);
@@ -114,6 +117,17 @@ async function checkHistory(
   if (files) add(statusCheck(name, database, await status(target, files)));
   add(await driftCheck(name, target));
 }
+
+/** Without that row, a run would take the database for its own, even if it is of another product or environment. */
+const lacksOwner = (name: string, rows: number): Check => ({
+  name,
+  result: 'fail',
+  message: `the history has ${plural(rows, 'row')}, and the row of _svc_meta that says whose it is, is missing`,
+  next: [
+    'Restore the table _svc_meta from a backup.',
+    'Or, if the database is the one of this environment: svc db migrate --adopt    writes the row again',
+  ],
+});
 
 /** Throws as a program does that opens the store: if it belongs to another product or environment, or to a newer SDK. */
 async function checkApprovalTables(runtime: Runtime, { connection }: Target, add: AddCheck): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Connection } from '../../core/dialect.ts';
+import type { Connection, Dialect } from '../../core/dialect.ts';
 import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
 import { type Keep, lossesNotKept } from '../../core/migration/kept.ts';
 import type { Migration, Permission } from '../../core/migration/migration.ts';
@@ -25,20 +25,23 @@ export interface PlannedMigrationText {
   readonly isInterrupted?: boolean;
 }
 
+/** Of a dialect: how its shell reads a statement. */
+type Shell = Pick<Dialect, 'scriptStatement'>;
+
 /**
  * A plan as a script for the engine's shell. Comments mark data loss, table copies and certain failures, and the first ones
  * summarize what needs permission. Escapes control characters only on a terminal.
  */
 export function planText(
   label: string,
-  steps: readonly PlannedMigrationText[],
+  steps: readonly (PlannedMigrationText & { readonly dialect: Shell })[],
   stdout: object,
   preamble: readonly string[] = [],
 ): string {
   const lines = [`-- ${label}`, ...permissionLines(steps)];
   if (steps.length > 0) lines.push(...preamble.map(withSemicolon));
   for (const step of steps) {
-    const { migration, statements, direction = 'up', lint = [], purged = [], isInterrupted = false } = step;
+    const { migration, statements, dialect, direction = 'up', lint = [], purged = [], isInterrupted = false } = step;
     lines.push('', `-- ${migration.tag}`);
     if (isInterrupted)
       lines.push(`-- the rest of ${direction === 'up' ? 'its steps' : 'its rollback'}, which was interrupted`);
@@ -59,7 +62,7 @@ export function planText(
         lines.push(`-- will fail: ${oneLineComment(failureText(statement.failure))}`);
       if (statement.lock) lines.push(`-- ${lockText(statement.lock)}:`);
       if (!statement.transactional) lines.push('-- not in a transaction:');
-      lines.push(withSemicolon(statement.text));
+      lines.push(scriptStatement(statement.text, dialect));
     }
   }
   return scriptText(lines, stdout);
@@ -123,6 +126,10 @@ const failureText = (failure: unknown): string =>
 export function oneLineComment(text: string): string {
   return text.replace(/\s*[\r\n]+\s*/g, ' ');
 }
+
+/** A statement with its end, as the shell of the engine reads it. */
+export const scriptStatement = (text: string, dialect: Shell): string =>
+  dialect.scriptStatement?.(text) ?? withSemicolon(text);
 
 /** If the last line may end in a comment, which may end in a semicolon, the semicolon is on its own line. */
 export function withSemicolon(text: string): string {

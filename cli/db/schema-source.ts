@@ -149,7 +149,10 @@ export class SchemaReader {
     const { file } = this.#runtime;
     const runtime = await loadRuntime({ configFile: file, env }, loadSdk);
     this.#open.push(runtime);
-    const { connection, dialect } = await runtime.connect(database, { readOnly: true, signal: this.#signal });
+    const options = { readOnly: true, signal: this.#signal };
+    const { connection, dialect } = await runtime.connect(database, options).catch((error) => {
+      throw env === this.#runtime.env ? error : inOtherEnv(error, runtime, database);
+    });
     if (dialect.name !== this.#dialect.name) throw differentDialects(this.#dialect.name, dialect.name);
     const schema = await schemaOf(connection);
     const operations = (this.#project?.migrations ?? []).flatMap(({ migration }) => migration.up);
@@ -171,6 +174,13 @@ export class SchemaReader {
     this.#open.push(connection);
     return schemaOf(connection);
   }
+}
+
+/** The environment is part of the source: `--env` does not change it. */
+function inOtherEnv(error: unknown, runtime: Runtime, database: string): unknown {
+  const { url } = runtime.database(database);
+  if (!isSvcError(error) || error.code !== 'env_unknown' || typeof url !== 'object') return error;
+  return error.with({ next: Object.keys(url).map((env) => `Write ${database}@${env}.`) });
 }
 
 async function schemaOf(connection: Connection): Promise<Schema> {

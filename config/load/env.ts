@@ -3,6 +3,7 @@ import { join, posix, sep } from 'node:path';
 import { SvcError, systemErrorCode } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import type { Config, DatabaseConfig } from '../define.ts';
+import { isAbsent, pathProblem } from './path-problem.ts';
 
 /** An environment and its source. */
 export interface ChosenEnv {
@@ -67,8 +68,9 @@ export function readLink(root: string): Link | undefined {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return undefined;
-    throw invalidLinkError(file, error instanceof Error ? error.message : String(error));
+    if (isAbsent(file, error)) return undefined;
+    const message = error instanceof Error ? error.message : String(error);
+    throw invalidLinkError(file, pathProblem(file, systemErrorCode(error))?.why ?? message);
   }
   let link: unknown;
   try {

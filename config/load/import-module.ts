@@ -3,15 +3,38 @@ import { createRequire, isBuiltin } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
+import { SvcError } from '../../core/errors.ts';
 import { version } from '../../core/version.ts';
 import { cacheFile, digest, readCache, writeCache } from './disk-cache.ts';
 import { nativeImport } from './native-import.ts';
 
-/**
- * Loads the default export of a user module. Transpiled TypeScript is cached by content, because loading the
- * transpiler takes longer than the rest of a command.
- */
-export async function loadModule(file: string, loadSdk: LoadSdk): Promise<unknown> {
+const LOAD_TIMEOUT_MS = 30_000;
+
+/** Loads the default export of a user module. Throws `file_invalid` if its top level does not end within the limit. */
+export async function loadModule(file: string, loadSdk: LoadSdk, limitMs = LOAD_TIMEOUT_MS): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    // Not unref'd: nothing else may keep the process alive, and it would end without a message.
+    timer = setTimeout(() => reject(unfinishedError(file, limitMs)), limitMs);
+  });
+  try {
+    return await Promise.race([defaultExport(file, loadSdk), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function unfinishedError(file: string, limitMs: number): SvcError {
+  return new SvcError('file_invalid', `${file} did not finish loading.`, {
+    why: `Its top level was still running after ${limitMs / 1000} s: an await in it, or in a module that it imports, does not end.`,
+    state: 'Nothing was changed.',
+    next: ['Remove that await from the top level, then run the command again.'],
+    where: file,
+  });
+}
+
+/** Transpiled TypeScript is cached by content, because loading the transpiler takes longer than the rest of a command. */
+async function defaultExport(file: string, loadSdk: LoadSdk): Promise<unknown> {
   if (!/\.m?ts$/.test(file)) {
     const loaded = await nativeImport(`${pathToFileURL(file).href}?${digest(readFileSync(file, 'utf8'))}`);
     return loaded.default;

@@ -11,6 +11,7 @@ import type { Path } from '../../core/validate-shape.ts';
 import { version } from '../../core/version.ts';
 import { cacheFile, digest, readCache, writeCache } from '../load/disk-cache.ts';
 import type { LoadSdk } from '../load/import-module.ts';
+import { isAbsent } from '../load/path-problem.ts';
 import { formatJson, type JsonSource, locationOf, parseAcceptedJson, parseJson } from './json-text.ts';
 
 /** The folder of a database's migrations, relative to the folder of the configuration. */
@@ -63,13 +64,20 @@ export function migrationFiles(root: string, db: string): { readonly tag: string
  * Reads the migrations of a database in tag order. A JSON file whose text was valid before is parsed on first use.
  * Throws `migration_invalid` with the location, and the errors of `migrationFiles`.
  */
-export async function readMigrations(root: string, db: string, loadSdk: LoadSdk): Promise<MigrationFile[]> {
+export async function readMigrations(
+  root: string,
+  db: string,
+  loadSdk: LoadSdk,
+  loadLimitMs?: number,
+): Promise<MigrationFile[]> {
   const cache = new ChecksumCache(root, migrationsFolder(db));
   const found: MigrationFile[] = [];
   for (const { tag, file } of migrationFiles(root, db)) {
     const path = `${root}${sep}${file}`;
     if (!/\.json$/i.test(file)) {
-      found.push(withChecksum(file, await assertMigration(await loadMigration(path, file, loadSdk), file, tag)));
+      found.push(
+        withChecksum(file, await assertMigration(await loadMigration(path, file, loadSdk, loadLimitMs), file, tag)),
+      );
       continue;
     }
     const source: JsonSource = { file, text: readText(path, file), code: 'migration_invalid' };
@@ -127,7 +135,12 @@ function readText(path: string, file: string): string {
 }
 
 function readFolder(folder: string): readonly string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isAbsent(folder, error)) return [];
+    throw error;
+  }
 }
 
 function assertTag(tag: string, file: string, taken: string | undefined): void {
@@ -147,10 +160,10 @@ function assertTag(tag: string, file: string, taken: string | undefined): void {
   }
 }
 
-async function loadMigration(path: string, file: string, loadSdk: LoadSdk): Promise<unknown> {
+async function loadMigration(path: string, file: string, loadSdk: LoadSdk, limitMs?: number): Promise<unknown> {
   const { loadModule } = await import('../load/import-module.ts');
   try {
-    return await loadModule(path, loadSdk);
+    return await loadModule(path, loadSdk, limitMs);
   } catch (error) {
     if (isSvcError(error)) throw error.where === undefined ? error.with({ where: file }) : error;
     throw new SvcError('migration_invalid', `${file} could not be loaded.`, {

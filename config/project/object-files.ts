@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { type Dirent, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Dialect } from '../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../core/errors.ts';
 import { assertKind, compileObject } from '../../core/migration/objects.ts';
 import { nearest } from '../../core/nearest.ts';
 import { type DatabaseObject, type ObjectModel, objectKey, objectModel } from '../../core/schema/database-object.ts';
+import { isAbsent, readText } from '../load/path-problem.ts';
 import { type NewFile, replaceFile } from './write-files.ts';
 
 /** The folder of a database's objects, relative to the folder of the configuration. */
@@ -42,7 +43,7 @@ export function readObjectFiles(root: string, db: string, dialect: Dialect): Obj
 
 function readObject(root: string, file: string, kind: string, dialect: Dialect): DatabaseObject {
   const name = nameOfFile(file.slice(file.lastIndexOf('/') + 1, -fileFormat(dialect).extension.length));
-  const definition = definitionOf(readFileSync(join(root, file), 'utf8'));
+  const definition = definitionOf(readText(join(root, file)));
   try {
     compileObject(dialect, { type: 'createObject', kind, name, definition });
   } catch (error) {
@@ -163,13 +164,23 @@ const fileName = (name: string): string =>
   );
 
 function foldersIn(folder: string): readonly string[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? [one.name] : []));
+  const entries = entriesIn(folder);
+  return entries.flatMap((one) => (one.isDirectory() ? [one.name] : []));
+}
+
+/** Without the folder, none. A link that leads nowhere is an error: its objects would count as dropped. */
+function entriesIn(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if (isAbsent(folder, error)) return [];
+    throw error;
+  }
 }
 
 function filesIn(folder: string, extension: string): readonly string[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
+  return entriesIn(folder)
+    .map(({ name }) => name)
     .filter((name) => name.endsWith(extension) && !name.startsWith('.'))
     .sort();
 }

@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isSvcError, SvcError, systemErrorCode } from '../../core/errors.ts';
+import { isSvcError, SvcError } from '../../core/errors.ts';
 import { isPlainObject } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { Declaration } from '../../core/schema/declaration/declaration.ts';
@@ -9,6 +9,7 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import { derivedNameLimit, type NameLimit } from '../../core/schema/names.ts';
 import type { RenameDecisions } from '../../core/schema/rename/undecided.ts';
 import { type Path, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
+import { isAbsent, readText } from '../load/path-problem.ts';
 import { formatJson, type JsonSource, locationOf, parseJson } from './json-text.ts';
 import type { NewFile } from './write-files.ts';
 
@@ -62,9 +63,9 @@ async function parseEntries(source: JsonSource): Promise<readonly WrittenEntry[]
 
 function readSource(root: string): JsonSource {
   try {
-    return { file: SCHEMA_FILE, text: readFileSync(join(root, SCHEMA_FILE), 'utf8'), code: 'schema_invalid' };
+    return { file: SCHEMA_FILE, text: readText(join(root, SCHEMA_FILE)), code: 'schema_invalid' };
   } catch (error) {
-    if (systemErrorCode(error) !== 'ENOENT') throw error;
+    if (!isAbsent(join(root, SCHEMA_FILE), error)) throw error;
     throw new SvcError('schema_missing', `${SCHEMA_FILE} does not exist.`, {
       why: 'It declares the tables that migrations are generated from.',
       next: [

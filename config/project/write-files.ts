@@ -1,6 +1,7 @@
 import { existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isSvcError, SvcError, systemErrorCode } from '../../core/errors.ts';
+import { fileError } from '../load/path-problem.ts';
 
 export interface NewFile {
   /** Relative to the folder of the configuration. */
@@ -68,14 +69,8 @@ function moveIntoPlace(temporary: string, path: string, file: string): void {
 }
 
 function writeError(error: unknown, where: string | undefined, state: string): unknown {
-  if (isSvcError(error) || !(error instanceof Error) || !('syscall' in error)) return error;
-  return new SvcError('file_failed', 'The file could not be written.', {
-    why: error.message,
-    state,
-    next: ['Check the free space and the permissions, then run the command again.'],
-    ...(where !== undefined && { where }),
-    cause: error,
-  });
+  if (isSvcError(error)) return error;
+  return fileError(error, 'The file could not be written.', { state, ...(where !== undefined && { where }) }) ?? error;
 }
 
 function fileExistsError(file: string): SvcError {

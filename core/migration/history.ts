@@ -4,6 +4,7 @@ import { allRows, anyDefinition, type Versioned } from '../records.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { MutableSchema } from '../schema/mutable-schema.ts';
 import { rememberApprovalStore } from './approval-table.ts';
+import { asDamage, assertKnownStatus, assertUnchanged } from './history-damage.ts';
 import {
   APPROVED_HISTORY_VERSION,
   auditTable,
@@ -92,12 +93,19 @@ export class History {
     return completed.filter(hasMigration);
   }
 
-  /** The schema that the completed migrations produce. Unmanaged tables they depend on come from the catalog. */
+  /**
+   * The schema that the completed migrations produce. Unmanaged tables they depend on come from the catalog. Throws
+   * `history_damaged` if one of the rows was changed.
+   */
   async model(target: DatabaseAccess): Promise<SchemaModel> {
-    this.#model ??= await modelFromMigrations(
-      (await this.completedMigrations(target.connection)).map(({ migration }) => migration),
-      target,
-    );
+    if (!this.#model) {
+      const completed = await this.completedMigrations(target.connection);
+      for (const { row, migration } of completed) assertUnchanged(row, migration);
+      this.#model = await modelFromMigrations(
+        completed.map(({ migration }) => migration),
+        target,
+      );
+    }
     return this.#model;
   }
 
@@ -123,12 +131,15 @@ export class History {
   }
 
   async #load(connection: Connection, columns: readonly (keyof HistoryRow)[]): Promise<void> {
-    for await (const { record, version } of allRows(connection.records(historyTable), 'bySeq', {
-      limit: 1000,
-      columns,
-    })) {
-      const { migration, ...row } = record;
-      this.set({ row, version, ...(migration && { migration }) });
+    const rows = allRows(connection.records(historyTable), 'bySeq', { limit: 1000, columns });
+    try {
+      for await (const { record, version } of rows) {
+        const { migration, ...row } = record;
+        assertKnownStatus(row);
+        this.set({ row, version, ...(migration && { migration }) });
+      }
+    } catch (error) {
+      throw asDamage(error, historyTable.collection);
     }
   }
 }
@@ -184,14 +195,21 @@ function replayCompleted(migrations: readonly Migration[], dialect: string): Mig
   }
 }
 
-/** Reads the history's `_svc_meta` row and throws `history_newer` if a newer SDK wrote it. Writes nothing. */
-export async function assertHistoryVersion(target: Target): Promise<Versioned<MetaRow> | undefined> {
-  const found = await target.connection
+/** The row that names the owner of the database. Throws `history_damaged` if its table lacks a column. */
+export function readMeta(connection: Connection): Promise<Versioned<MetaRow> | undefined> {
+  return connection
     .records(metaTable)
     .get('meta')
     .catch((error) => {
-      throw isSvcError(error) ? error.with({ state: 'Nothing was changed.' }) : error;
+      throw asDamage(error, metaTable.collection);
     });
+}
+
+/** Reads the history's `_svc_meta` row and throws `history_newer` if a newer SDK wrote it. Writes nothing. */
+export async function assertHistoryVersion(target: Target): Promise<Versioned<MetaRow> | undefined> {
+  const found = await readMeta(target.connection).catch((error) => {
+    throw isSvcError(error) ? error.with({ state: 'Nothing was changed.' }) : error;
+  });
   if (!found) return undefined;
   const { version } = found.record;
   if (version > APPROVED_HISTORY_VERSION) {

@@ -3,6 +3,7 @@ import { isSvcError } from '../errors.ts';
 import { deserializeModel } from '../schema/model.ts';
 import { markFailed, migrationError, RESUMES_FROM_JOURNAL } from './failure.ts';
 import type { HistoryRecord } from './history.ts';
+import { assertUnchanged } from './history-damage.ts';
 import { type HistoryRow, historyTable } from './history-table.ts';
 import { type MigrationRun, statementsBeforeStep } from './journal.ts';
 import type { PlannedMigration } from './plan.ts';
@@ -28,6 +29,7 @@ function fromJournal(
 ): JournaledMigration {
   if (!stored?.journal) throw interruptedError(record);
   const { tag, migration, origin, checksum, journal, started, step } = stored;
+  assertUnchanged(stored, migration);
   const { direction, steps, ran, approval } = journal;
   const statements = steps.flatMap((one) => one.statements);
   const before = journal.before && deserializeModel(journal.before);

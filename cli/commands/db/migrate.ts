@@ -73,7 +73,7 @@ export default class Migrate extends PlanCommand {
     this.print(
       planText(
         `${await this.label(tag)}: ${plural(planned.length, 'migration')}`,
-        planned,
+        planned.map((one) => ({ ...one, dialect: target.dialect })),
         this.context.stdout,
         target.connection.preamble,
       ),

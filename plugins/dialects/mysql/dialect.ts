@@ -7,6 +7,7 @@ import { createGrammar } from './compile/grammar.ts';
 import { parseString, unescapeString } from './compile/literal.ts';
 import { mirrors } from './compile/mirror.ts';
 import { objectRules } from './compile/objects.ts';
+import { scriptStatement } from './compile/script.ts';
 import { type MysqlStep, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
@@ -110,6 +111,7 @@ export function createDialect(variant: Variant): Dialect<MysqlStep> {
     },
     objects: objectRules(traits),
     normalize: normalizeModel,
+    scriptStatement,
     identify: (url) => identify(url, schemes),
     connect: async (url, options) => connect(variant, url, parseSettings(options, title)),
   };

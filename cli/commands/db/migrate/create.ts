@@ -2,6 +2,7 @@ import { Command, Option } from 'clipanion';
 import { formatMigration, migrationFiles, migrationPath } from '../../../../config/project/migration-files.ts';
 import { nextTag } from '../../../../config/project/migration-name.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
+import { SvcError } from '../../../../core/errors.ts';
 import { nameOfTag } from '../../../../core/migration/tag.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, SINGLE_DATABASE } from '../../../db/command.ts';
@@ -24,6 +25,7 @@ export default class Create extends DatabaseCommand {
   });
 
   async run(): Promise<CommandResult> {
+    assertName(this.name);
     const db = await this.singleTag('create');
     const { root } = await this.runtime();
     const tag = nextTag(this.name, new Date(), migrationFiles(root, db).at(-1)?.tag);
@@ -36,6 +38,16 @@ export default class Create extends DatabaseCommand {
     this.print(file);
     return { data: { database: db, tag, file }, nextActions: [`Edit ${file}, then: svc db migrate`] };
   }
+}
+
+/** Throws `usage` if nothing of the name could be in a tag. */
+function assertName(name: string): void {
+  if (/[A-Za-z0-9]/.test(name)) return;
+  throw new SvcError('usage', `A migration cannot have the name "${name}".`, {
+    why: 'The name becomes part of a file name and a tag, which keep A-Z a-z 0-9 _ - of it.',
+    state: 'Nothing was written.',
+    next: ['svc db migrate create <name>'],
+  });
 }
 
 function builderText(tag: string): string {

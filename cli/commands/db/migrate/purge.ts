@@ -37,10 +37,11 @@ export default class Purge extends PlanCommand {
     const target = await this.connect(tag);
     const { kept, planned } = await previewPurge(target, { all: this.all, ...(await this.ask()) });
     const label = await this.label(tag);
+    const steps = planned.map((one) => ({ ...one, dialect: target.dialect }));
     this.print(
       kept.length === 0
         ? `Nothing to purge in ${label}.`
-        : planText(`${label}: purge`, planned, this.context.stdout, target.connection.preamble),
+        : planText(`${label}: purge`, steps, this.context.stdout, target.connection.preamble),
     );
     return { ...preambleData(target.connection), kept, plan: planData(planned) };
   }

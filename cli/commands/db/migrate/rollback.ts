@@ -52,7 +52,7 @@ export default class Rollback extends PlanCommand {
       this.print(
         planText(
           `${label}: ${plural(planned.length, 'migration')} to roll back`,
-          planned,
+          planned.map((one) => ({ ...one, dialect: target.dialect })),
           this.context.stdout,
           target.connection.preamble,
         ),

@@ -20,7 +20,7 @@ import type { UndecidedRename } from '../../../../core/schema/rename/undecided.t
 import { type CommandResult, loadSdk } from '../../../base.ts';
 import { DatabaseCommand } from '../../../db/command.ts';
 import { describeRawMade, describeUnsupported } from '../../../db/drift-remedies.ts';
-import { oneLineComment, scriptText, withSemicolon } from '../../../db/plan-text.ts';
+import { oneLineComment, scriptStatement, scriptText, withSemicolon } from '../../../db/plan-text.ts';
 import {
   describeSource,
   dialectOfUrl,
@@ -251,11 +251,11 @@ async function withFinalTexts(changes: readonly Change[], { connection }: Schema
   }));
 }
 
-function changeLines({ operation, statements, refusal }: Change, { capabilities }: Dialect): readonly string[] {
+function changeLines({ operation, statements, refusal }: Change, dialect: Dialect): readonly string[] {
   if (refusal !== undefined) return [`-- svc cannot make a change (${operation.type}): ${oneLineComment(refusal)}`];
   return statements.flatMap(({ text, transactional, destructive }) => [
     ...(destructive ? ['-- destroys data:'] : []),
-    ...(capabilities.transactionalDdl && !transactional ? ['-- not in a transaction:'] : []),
-    withSemicolon(text),
+    ...(dialect.capabilities.transactionalDdl && !transactional ? ['-- not in a transaction:'] : []),
+    scriptStatement(text, dialect),
   ]);
 }

@@ -5,6 +5,7 @@ import { formatMigration } from '../../../../config/project/migration-files.ts';
 import { assertObjectFolders, readObjectFiles } from '../../../../config/project/object-files.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../../../config/project/schema-file.ts';
 import { writeNewFiles } from '../../../../config/project/write-files.ts';
+import type { Dialect } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import type { UndecidedRename } from '../../../../core/schema/rename/undecided.ts';
 import type { CommandResult } from '../../../base.ts';
@@ -13,7 +14,7 @@ import { planData, planText } from '../../../db/plan-text.ts';
 import { plural } from '../../../output.ts';
 import { canPrompt, choose } from '../../../prompt.ts';
 
-type LintedMigration = GeneratedMigration & { readonly lint: readonly string[] };
+type LintedMigration = GeneratedMigration & { readonly lint: readonly string[]; readonly dialect: Dialect };
 
 export default class Generate extends DatabaseCommand {
   static override paths = [['db', 'schema', 'generate']];
@@ -108,7 +109,7 @@ export default class Generate extends DatabaseCommand {
       [...files.map(({ migration }) => migration), ...added],
       (migration) => added.has(migration),
     );
-    return generated.map((one) => ({ ...one, lint: lintLines(findings, one.migration.tag) }));
+    return generated.map((one) => ({ ...one, dialect, lint: lintLines(findings, one.migration.tag) }));
   }
 
   #askRename(pairs: readonly UndecidedRename[]): Promise<UndecidedRename | 'drop'> {

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { errorMessage, type SvcError } from '../../../../core/errors.ts';
 import type { AnyRecordDefinition, RecordValue } from '../../../../core/records.ts';
+import { mappedError } from '../../shared/errors.ts';
 import { type RecordBackend, recordTableStatements } from '../../sql/record-store.ts';
 import { type RecordGrammar, readRecordColumn } from '../../sql/record-values.ts';
 import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
@@ -76,10 +78,17 @@ export function createRecordBackend(session: Session, schema: string, lockRetrie
     isMissing: (error) => codeOf(error) === '42P01',
     isDuplicate: (error) => codeOf(error) === '23505',
     onDuplicate: 'ON CONFLICT DO NOTHING',
-    toSvcError,
+    toSvcError: (error) => (codeOf(error) === '42703' ? missingColumn(error) : toSvcError(error)),
     epochIsCurrent: (epoch) => epochIsCurrent(schema, epoch),
   };
 }
+
+/** svc writes the statements of records itself: the table lacks a column that it created. */
+const missingColumn = (error: unknown): SvcError =>
+  mappedError(
+    { code: 'field_unknown', message: 'The field does not exist.' },
+    { why: `42703: ${errorMessage(error)}`, cause: error },
+  );
 
 /** A channel name within PostgreSQL's limit of 63 bytes, for a schema of any name. */
 export function notifyChannel(schema: string, topic: string): string {
