@@ -22,6 +22,7 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
   crowd       1,000 people with the inbox open while agents make requests [--people=1000] [--seconds=60]
   approvals   one gated call end to end, compared with other tools, and with faults [--rounds=200] [--waiting=5000]
+  adoption    what is the same in a database made again from pulled files: a table, on any machine
 
   --quick        fewer rounds and less work, for a trial run on any machine; writes nothing
   --only         only these contenders (svc is always included), or engines; writes nothing
@@ -42,6 +43,7 @@ const SUBJECTS = [
   'pages',
   'crowd',
   'approvals',
+  'adoption',
 ] as const;
 /** Separate scripts, run from source; they read the remaining arguments. */
 const SCRIPTS = {
@@ -51,7 +53,10 @@ const SCRIPTS = {
   gate: () => import('./approvals/gate.ts'),
   pages: () => import('./approvals/pages.ts'),
   crowd: () => import('./approvals/crowd.ts'),
+  adoption: () => import('./adoption.ts'),
 };
+/** Whose results are not times. */
+const UNTIMED = new Set<string>(['adoption']);
 
 const isScript = (name: string): name is keyof typeof SCRIPTS => Object.hasOwn(SCRIPTS, name);
 
@@ -97,7 +102,7 @@ if (!isNamed) {
 const subject = SUBJECTS.find((one) => one === first);
 if (!subject) exitWithUsageError(`Unknown subject: ${first}\n\n${HELP}`);
 await build();
-if (!isTrial) await waitUntilIdle();
+if (!isTrial && !UNTIMED.has(subject)) await waitUntilIdle();
 if (isScript(subject)) {
   process.argv.splice(2, all.length, ...flags);
   await SCRIPTS[subject]();
