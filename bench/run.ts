@@ -17,6 +17,8 @@ other, in less than an hour; then the page docs/reference/speed.md is made from 
   mariadb     migration tools on MariaDB, compared with svc on PostgreSQL
   engines     svc and the bare driver on MongoDB, DynamoDB and Cassandra [--rounds=5] [--count=200] [--rows=100000]
   large       a default for a million rows on the same three, with a migrator killed at a third [--rows=1000000]
+  tables      pull, generate and migrate of 2,000 tables of 20 fields on PostgreSQL, MySQL and MariaDB [--tables=2000]
+              [--rounds=5] [engine…]
   online      how long an application waits while its table of a million rows changes [--rows=1000000] [engine…]
   gate        the cost of an approval, compared with bare PostgreSQL
   pages       a page of 100,000 waiting requests, on every engine [--waiting=100000]
@@ -38,6 +40,7 @@ const SUBJECTS = [
   'mariadb',
   'engines',
   'large',
+  'tables',
   'online',
   'gate',
   'pages',
@@ -49,6 +52,7 @@ const SUBJECTS = [
 const SCRIPTS = {
   engines: () => import('./engines/run.ts'),
   large: () => import('./engines/large.ts'),
+  tables: () => import('./tables/run.ts'),
   online: () => import('./online/run.ts'),
   gate: () => import('./approvals/gate.ts'),
   pages: () => import('./approvals/pages.ts'),
