@@ -7,6 +7,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   mariadb: 'Migrations on MariaDB',
   engines: 'Migrations on MongoDB, DynamoDB and Cassandra',
   large: 'A million rows',
+  tables: 'A database of 2,000 tables',
   online: 'An application while its table changes',
   gate: 'The cost of an approval',
   pages: 'Pages of waiting requests',

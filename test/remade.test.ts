@@ -1,7 +1,11 @@
 import * as assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { sqlEngines } from './kit/engines.ts';
+import { ENGINE_TITLES, remadeLine, remadeRows } from './kit/remade-table.ts';
 import { grownOn, remake } from './kit/remake.ts';
 import { test } from './kit/test.ts';
+
+const page = readFileSync(new URL('../docs/reference/adoption.md', import.meta.url), 'utf8').split('\n');
 
 /**
  * A database made again from the files that `pull` wrote is the same one, by every fact of its catalog. What is not the same is
@@ -15,9 +19,16 @@ for (const engine of sqlEngines) {
       title,
       async () => {
         const grown = grownOn(engine);
-        const { said, silent } = await remake(engine, grown);
-        assert.deepEqual(silent, []);
-        assert.deepEqual(said, [...grown.said].sort());
+        const remade = await remake(engine, grown);
+        assert.deepEqual(remade.silent, []);
+        assert.deepEqual(remade.said, [...grown.said].sort());
+        const title = ENGINE_TITLES[engine.name] ?? engine.name;
+        const { counts, reasons } = remadeRows(title, grown.cases, remade);
+        assert.deepEqual(
+          page.filter((line) => line.includes(` | ${title} | `)),
+          [...counts, ...reasons].map(remadeLine),
+          'npm run bench -- adoption writes docs/reference/adoption.md',
+        );
       },
       // Some five hundred cases, on a busy machine.
       { timeoutMs: 600_000 },

@@ -27,7 +27,7 @@ export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said:
 
 /** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
 export async function remake(engine: TestEngine, { setup, cases }: Grown): Promise<Remade> {
-  let result: Remade = { said: [], silent: [] };
+  let result: Remade | undefined;
   const facts = engine.dialect.name === 'postgresql' ? factsOfPostgresql : factsOfMysql;
   await engine.withUrl((from, connectFrom) =>
     engine.withUrl(async (to, connectTo) => {
@@ -44,6 +44,7 @@ export async function remake(engine: TestEngine, { setup, cases }: Grown): Promi
       result = await remakeFrom({ from, to, before, readMade: () => read(connectTo, facts) });
     }),
   );
+  if (!result) throw new Error(`${engine.name} gave no database`);
   return result;
 }
 

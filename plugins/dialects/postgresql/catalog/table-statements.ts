@@ -7,13 +7,13 @@ import { isInherited, usedBy } from './uses.ts';
 /**
  * Whether the sequence of the column `a` is the one that the type `serial` makes: owned by the column, which takes its values from
  * it, with the options of the type, and used by no other table that migrations create at the same time. The types are numbers: a
- * temporary table may be named regtype.
+ * temporary table may be named regtype. Without OFFSET, a server without statistics reads the defaults of all tables for each one.
  */
 export const IS_SERIAL = (sequence: string): string =>
   `(a.attnotnull AND a.attislocal AND a.atttypid IN (20, 21, 23) AND EXISTS (SELECT FROM pg_attrdef f JOIN pg_sequence q ON q.seqrelid = ${sequence}
     JOIN pg_depend u ON u.classid = 'pg_class'::regclass AND u.objid = q.seqrelid AND u.deptype = 'a' AND u.refclassid = 'pg_class'::regclass AND u.refobjid = a.attrelid AND u.refobjsubid = a.attnum
     WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum AND pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
-      AND EXISTS (SELECT FROM pg_depend v WHERE v.classid = 'pg_attrdef'::regclass AND v.objid = f.oid AND v.refclassid = 'pg_class'::regclass AND v.refobjid = q.seqrelid)
+      AND EXISTS (SELECT FROM pg_depend v WHERE v.classid = 'pg_attrdef'::regclass AND v.objid = f.oid AND v.refclassid = 'pg_class'::regclass AND v.refobjid = q.seqrelid OFFSET 0)
       AND q.seqtypid = a.atttypid AND q.seqstart = 1 AND q.seqincrement = 1 AND q.seqmin = 1 AND q.seqcache = 1 AND NOT q.seqcycle
       AND q.seqmax = CASE q.seqtypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END)
     AND NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = a.attrelid AND t.relispartition)
@@ -52,10 +52,10 @@ col AS MATERIALIZED (SELECT c.oid AS rel, c.relname, c.relkind, c.is_own, a.attn
 def AS MATERIALIZED (SELECT d.oid, c.rel, c.attname, c.relname, c.relkind, pg_get_expr(d.adbin, d.adrelid) AS value, pg_get_expr(e.adbin, e.adrelid) AS parent_value
   FROM col c LEFT JOIN pg_attrdef d ON d.adrelid = c.rel AND d.adnum = c.attnum LEFT JOIN pg_attrdef e ON e.adrelid = c.parent AND e.adnum = c.parent_num
   WHERE c.is_own AND c.attinhcount > 0 AND c.attgenerated = ''),
-sequenced AS MATERIALIZED (SELECT c.rel, c.relname, c.attname, s.oid AS seq, s.relname AS seqname, NOT (o.deptype = 'i' OR ${IS_SERIAL('s.oid')}) AS is_object
-  FROM col c JOIN pg_attribute a ON a.attrelid = c.rel AND a.attnum = c.attnum JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = c.rel
-    AND o.refobjsubid = c.attnum AND o.deptype IN ('a', 'i') JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S'),
-idx AS MATERIALIZED (SELECT x.* FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE x.indisvalid AND ${missing("'pg_class'::regclass", 'x.indexrelid')} IS NULL),
+sequenced AS MATERIALIZED (SELECT c.oid AS rel, c.relname, q.* FROM own c CROSS JOIN LATERAL (SELECT a.attname, s.oid AS seq, s.relname AS seqname, NOT (o.deptype = 'i' OR ${IS_SERIAL('s.oid')}) AS is_object
+  FROM pg_depend o JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S' JOIN pg_attribute a ON a.attrelid = o.refobjid AND a.attnum = o.refobjsubid AND a.attnum > 0
+  WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = c.oid AND o.deptype IN ('a', 'i') OFFSET 0) q),
+idx AS MATERIALIZED (SELECT x.*, c.is_own AS of_own FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE x.indisvalid AND ${missing("'pg_class'::regclass", 'x.indexrelid')} IS NULL),
 con AS MATERIALIZED (SELECT k.*, k.contype = 'f' AND k.confrelid <> k.conrelid AND k.conparentid = 0 AND EXISTS (SELECT FROM own f WHERE f.oid = k.confrelid AND f.is_own) AS is_late FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${missing("'pg_constraint'::regclass", 'k.oid', "k.contype = 'f'")} IS NULL),
 line AS (
   SELECT a.rel, 1 AS part, ${COLUMN_ONLY} || COALESCE(' SET DEFAULT ' || a.value, ' DROP DEFAULT') AS text
@@ -66,7 +66,7 @@ line AS (
   UNION ALL SELECT c.oid, CASE WHEN k.is_late THEN 10 WHEN k.contype = 'f' THEN 4 ELSE 3 END, ${ALTER} || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid)
   FROM own c JOIN con k ON k.conrelid = c.oid WHERE (c.is_own OR k.is_late) AND k.contype IN ('p', 'u', 'c', 'f') AND k.conislocal AND (k.coninhcount = 0 OR k.contype = 'c' AND NOT c.relispartition) AND k.conparentid = 0
   UNION ALL SELECT c.oid, 5, pg_get_indexdef(x.indexrelid, 0, true)
-  FROM own c JOIN idx x ON x.indrelid = c.oid WHERE c.is_own AND x.indisvalid AND ${LOCAL} AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x'))
+  FROM own c JOIN idx x ON x.indrelid = c.oid WHERE x.of_own AND x.indisvalid AND ${LOCAL} AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = x.indrelid AND k.conindid = x.indexrelid AND k.contype IN ('p', 'u', 'x'))
   UNION ALL SELECT a.rel, 6, ${COLUMN} || ' SET STORAGE ' || CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END
   FROM col a WHERE a.attstorage <> COALESCE(a.parent_storage, a.typstorage)
   UNION ALL SELECT a.rel, 6, ${COLUMN} || ' SET COMPRESSION ' || CASE a.compression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' ELSE 'default' END
