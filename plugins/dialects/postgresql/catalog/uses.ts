@@ -18,7 +18,7 @@ const REFERRED = `SELECT CASE WHEN t.typrelid <> 0 AND b.relkind <> 'c' THEN 'pg
 /** Whether the files create what `r` is, or every database has it. */
 const IS_CREATED = `(r.oid < 16384 OR CASE r.class
     WHEN 'pg_class'::regclass THEN EXISTS (SELECT FROM pg_class c WHERE c.oid = r.oid AND (c.relkind IN ('i', 'I') OR c.relkind <> 'f' AND c.relnamespace IN (SELECT oid FROM spaces)))
-    WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN spaces s ON s.oid = p.pronamespace WHERE p.oid = r.oid AND p.prokind <> 'a')
+    WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN spaces s ON s.oid = p.pronamespace WHERE p.oid = r.oid)
     WHEN 'pg_type'::regclass THEN EXISTS (SELECT FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.oid = r.oid AND t.typtype <> 'b' AND t.typisdefined)
     ELSE r.class NOT IN ('pg_operator'::regclass, 'pg_collation'::regclass, 'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_am'::regclass, 'pg_language'::regclass, 'pg_foreign_server'::regclass,
       'pg_ts_config'::regclass, 'pg_ts_dict'::regclass, 'pg_ts_parser'::regclass, 'pg_ts_template'::regclass) END

@@ -37,6 +37,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   sequence: { head: 'create [unlogged] sequence [if not exists]' },
   function: { head: 'create [or replace] function', replaceable: true },
   procedure: { head: 'create [or replace] procedure', replaceable: true },
+  aggregate: { head: 'create [or replace] aggregate', replaceable: true },
   settings: { head: '' },
   partition: { head: 'create [unlogged] table [if not exists]' },
   inherited_table: { head: 'create [unlogged] table [if not exists]' },
@@ -56,7 +57,7 @@ const UNNAMED: ReadonlySet<string> = new Set(['extension', 'row_security', 'sett
 
 export const objects: ObjectRules<PostgresqlStep> = {
   kinds: Object.keys(KINDS),
-  beforeTables: new Set(['schema', 'extension', 'type', 'domain', 'sequence', 'function', 'procedure']),
+  beforeTables: new Set(['schema', 'extension', 'type', 'domain', 'sequence', 'function', 'procedure', 'aggregate']),
   tables: TABLE_KINDS,
   // What is renamed is renamed in them too.
   isInTheWay(kind, change) {
@@ -73,7 +74,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
   },
   isReplacedInPlace(before, after) {
     const { kind } = after;
-    if (isRoutine(kind)) return signature(before.definition) === signature(after.definition);
+    if (isCallable(kind)) return signature(before.definition) === signature(after.definition);
     return kind !== 'view' && kind !== 'materialized_view';
   },
   compile(operation) {
@@ -169,9 +170,11 @@ function dropText({ kind, name }: ObjectName): string {
     return `ALTER TABLE ${member} DISABLE ROW LEVEL SECURITY;\n\nALTER TABLE ${member} NO FORCE ROW LEVEL SECURITY`;
   if (kind === 'exclusion') return `ALTER TABLE ${quoteIdentifier(table ?? '')} DROP CONSTRAINT ${member}`;
   const signature = name.slice(bareName(name).length);
-  const words = kind.replaceAll('_', ' ').toUpperCase();
-  return `DROP ${words} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
+  return `DROP ${dropWord(kind)} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
 }
+
+/** DROP AGGREGATE wants the arguments of one that is alone, too. */
+const dropWord = (kind: string): string => (kind === 'aggregate' ? 'ROUTINE' : kind.replaceAll('_', ' ').toUpperCase());
 
 function dropStatement(object: ObjectName): Statement<RawSql> {
   const text = dropText(object);
@@ -195,7 +198,7 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
       next: ['Write a raw migration for the change, and restore the file.'],
     });
   }
-  const isAnother = isRoutine(kind) && signature(definition) !== signature(was);
+  const isAnother = isCallable(kind) && signature(definition) !== signature(was);
   if (!KINDS[kind]?.replaceable || isAnother) {
     const text = `${dropText({ kind, name })};\n\n${definition}`;
     return [statement(text, hasGrants(operation) ? `${keepGrants(operation)};\n${withGrants(operation, text)}` : text)];
@@ -216,6 +219,7 @@ function createText({ kind, definition }: Pick<DatabaseObject, 'kind' | 'definit
 }
 
 const isRoutine = (kind: string): boolean => kind === 'function' || kind === 'procedure';
+const isCallable = (kind: string): boolean => isRoutine(kind) || kind === 'aggregate';
 
 /** A routine without its body, if that is a string, which is only read when it runs. */
 const routineHead = (definition: string): string => definition.replace(/\bas\s*(?:\$|e?')[\s\S]*$/i, '');
@@ -223,15 +227,30 @@ const routineHead = (definition: string): string => definition.replace(/\bas\s*(
 const ATTRIBUTES =
   /^(?:as|language|transform|window|immutable|stable|volatile|leakproof|not|called|strict|security|external|parallel|cost|rows|support|set|begin|return)$/;
 
-/** The arguments and the result of a routine: what OR REPLACE cannot change. */
+/** The arguments and what the result of a routine or an aggregate follows from: what OR REPLACE cannot change. */
 function signature(definition: string): string {
   const words = wordsOf(definition);
+  if (words.indexOf('aggregate') === words.indexOf('(') - 2) return aggregateSignature(words);
   let depth = 0;
   const end = words.findIndex((word) => {
     depth += word === '(' ? 1 : word === ')' ? -1 : 0;
     return depth === 0 && ATTRIBUTES.test(word);
   });
   return words.slice(words.indexOf('('), end < 0 ? undefined : end).join(' ');
+}
+
+/** Without the functions that OR REPLACE can exchange. */
+function aggregateSignature(words: readonly string[]): string {
+  const parts: string[][] = [[]];
+  let depth = 0;
+  for (const word of words.slice(words.indexOf('('))) {
+    depth += word === '(' ? 1 : word === ')' ? -1 : 0;
+    if ((word === '(' && depth === 1) || (word === ',' && depth < 2)) parts.push([]);
+    parts.at(-1)?.push(word);
+  }
+  const isKept = ([, first = '', next]: readonly string[]): boolean =>
+    next !== '=' || /^(?:basetype|stype1?|finalfunc(?:_extra)?|hypothetical)$/.test(first);
+  return parts.filter(isKept).flat().join(' ');
 }
 
 /** Other columns are refused by OR REPLACE: then the view is dropped and created, unless something depends on it. */
@@ -243,7 +262,7 @@ function replaceView(object: ReplaceObject, text: string): string {
   );
 }
 
-const GRANTED: ReadonlySet<string> = new Set(['view', 'materialized_view', 'function', 'procedure']);
+const GRANTED: ReadonlySet<string> = new Set(['view', 'materialized_view', 'function', 'procedure', 'aggregate']);
 const hasGrants = ({ kind }: Pick<DatabaseObject, 'kind'>): boolean => GRANTED.has(kind);
 
 /** What a drop would lose, for the same object created again in the same transaction. */
@@ -252,18 +271,18 @@ const setting = (object: ObjectName): string =>
 
 function catalogEntry({ kind, name }: ObjectName) {
   const quoted = `${quoteIdentifier(bareName(name))}${name.slice(bareName(name).length)}`;
-  return isRoutine(kind)
+  return isCallable(kind)
     ? {
         select: `proacl::text AS acl, proowner AS owner, NULL::json AS fields FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
         quoted,
         grantable: `ROUTINE ${quoted}`,
-        owned: `${kind.toUpperCase()} ${quoted}`,
+        owned: `${dropWord(kind)} ${quoted}`,
       }
     : {
         select: `relacl::text AS acl, relowner AS owner, (SELECT json_agg(json_build_object('field', attname, 'acl', attacl::text)) FROM pg_attribute WHERE attrelid = c.oid AND attacl IS NOT NULL) AS fields FROM pg_class c WHERE oid = to_regclass(${quoteLiteral(quoted)})`,
         quoted,
         grantable: `TABLE ${quoted}`,
-        owned: `${kind.replaceAll('_', ' ').toUpperCase()} ${quoted}`,
+        owned: `${dropWord(kind)} ${quoted}`,
       };
 }
 
