@@ -6,6 +6,7 @@ import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { AGGREGATE_STATEMENT, functionName, ROUTINE_ARGUMENTS } from './aggregate-statement.ts';
+import { CASTS_AND_TEXT_SEARCH } from './casts-and-text-search.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 import { USES, usedBy, usedByNode } from './uses.ts';
@@ -51,7 +52,7 @@ const COMPARED_AS_WRITTEN: ReadonlySet<string> = new Set(['schema', 'extension',
 
 async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
   if (COMPARED_AS_WRITTEN.has(object.kind)) return object;
-  if (object.kind === 'settings') return normalizeSettings(exec, schema, object);
+  if (object.kind === 'settings' || object.kind === 'cast') return normalizeStatements(exec, schema, object);
   const isMaterialized = object.kind === 'materialized_view';
   const [query = '', rest = ''] = isMaterialized ? splitAtIndexes(object.definition) : [object.definition];
   const table = tableOf(object);
@@ -82,8 +83,8 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
   }
 }
 
-/** Settings are compared as statements, in any order. */
-async function normalizeSettings(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
+/** Settings and casts, of which there cannot be temporary ones, are compared as statements, in any order. */
+async function normalizeStatements(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
   const found = (await objectsIn(exec, { schema: quoteLiteral(schema) })).find(
     (one) => objectKey(one) === objectKey(object),
   );
@@ -200,6 +201,7 @@ UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggrega
   CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' WHEN 'a' THEN 'AGGREGATE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || ${ROUTINE_ARGUMENTS} || ')', obj_description(p.oid, 'pg_proc'), 'pg_proc'::regclass, p.oid
 FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.proname !~ '^_svc_' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
+UNION ALL ${CASTS_AND_TEXT_SEARCH}
 UNION ALL ${TABLE_OBJECTS}
 UNION ALL SELECT 'row_security', c.relname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ENABLE ROW LEVEL SECURITY'
   || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || quote_ident(c.relname) || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL, 'pg_class'::regclass, c.oid
