@@ -1,18 +1,15 @@
 import * as assert from 'node:assert/strict';
-import { cpSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Connection } from '../core/dialect.ts';
-import { readObjects } from '../core/migration/objects.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
-import { committingEngines, engines, type TestEngine } from './kit/engines.ts';
-import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { committingEngines } from './kit/engines.ts';
+import { adopted, makeAgain, OBJECTS, on, types } from './kit/object-files.ts';
+import { assertExit, json } from './kit/project.ts';
 import { svcHere } from './kit/svc-here.ts';
-import { test } from './kit/test.ts';
 
 /** Views, functions, triggers and types: a file each, through the command line, on databases with rows. */
 
 const SCHEMA = 'svc/database/schema.json';
-const OBJECTS = 'svc/database/objects/main';
 
 const GROWN = `
 create type mood as enum ('sad', 'ok', 'happy');
@@ -54,92 +51,6 @@ const ROWS = `
 insert into users (id, name, mood, moods, age) values (1, 'Ann', 'happy', '{sad,ok}', 4), (2, 'Ben', 'sad', null, null);
 insert into posts (id, user_id, views) values (1, 1, 7), (2, 1, 1), (3, 2, 5);
 `;
-
-interface Fixture extends Project {
-  query(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  objects(): Promise<ReadonlyMap<string, string>>;
-  readonly edit: (file: string, change: (text: string) => string) => void;
-}
-
-type Body = (fixture: Fixture, engine: TestEngine) => Promise<void>;
-
-type Connect = Parameters<Parameters<TestEngine['withUrl']>[0]>[1];
-
-function fixtureOf(url: string, connect: Connect): Fixture {
-  // An embedded database has one connection at a time.
-  const connected = async <T>(work: (connection: Connection) => Promise<T>): Promise<T> => {
-    const { connection } = await connect();
-    try {
-      return await work(connection);
-    } finally {
-      await connection.close();
-    }
-  };
-  const main = project({ main: url });
-  return {
-    ...main,
-    query: (text) => connected((connection) => connection.query(text)),
-    objects: () =>
-      connected(
-        async (connection) =>
-          new Map([...(await readObjects(connection))].map(([key, { definition }]) => [key, definition])),
-      ),
-    edit: (file, change) => main.write(file, change(main.read(file))),
-  };
-}
-
-function on(title: string, body: Body, setup: string | readonly string[] = [], list = engines): void {
-  for (const engine of list) {
-    if (engine.missing !== undefined) {
-      test.skip(`${engine.name}: ${title}`, engine.missing);
-      continue;
-    }
-    test(
-      `${engine.name}: ${title}`,
-      () =>
-        engine.withUrl(async (url, connect) => {
-          const fixture = fixtureOf(url, connect);
-          for (const text of typeof setup === 'string' ? [setup] : setup) await fixture.query(text);
-          await body(fixture, engine);
-        }),
-      LONG,
-    );
-  }
-}
-
-/** Pulls a database, makes it again on an empty one, compares the objects, and rolls it back to nothing. */
-async function makeAgain(fixture: Fixture, engine: TestEngine, use: (made: Fixture) => Promise<void>): Promise<void> {
-  await adopted(fixture);
-  const { warnings, objects } = json(assertExit(await fixture.svc('db', 'schema', 'pull', '--json')));
-  assert.deepEqual(warnings, []);
-  const before = await fixture.objects();
-  assert.deepEqual([...objects].sort(), [...before.keys()].sort());
-  await engine.withUrl(async (url, connect) => {
-    const made = fixtureOf(url, connect);
-    cpSync(join(fixture.root, 'svc'), join(made.root, 'svc'), { recursive: true });
-    assertExit(await made.svc('db', 'migrate'));
-    assert.match(assertExit(await made.svc('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
-    assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
-    await use(made);
-    assert.deepEqual(await made.objects(), before);
-    assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
-    assert.deepEqual(await made.objects(), new Map());
-  });
-}
-
-async function adopted({ svc }: Fixture): Promise<void> {
-  assertExit(await svc('db', 'schema', 'pull'));
-  assertExit(await svc('db', 'migrate', 'baseline'));
-  assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
-}
-
-const types = (fixture: Project): readonly string[] => {
-  const file = fixture.files().at(-1);
-  const { up } = JSON.parse(fixture.read(`svc/database/migrations/main/${file}`));
-  return up.map(({ type, kind, name, collection }: Record<string, string>) =>
-    [type, kind === undefined ? (collection ?? name) : `${kind}/${name}`].join(' '),
-  );
-};
 
 on(
   'a database with objects is pulled, made again from its files, and rolled back to nothing',

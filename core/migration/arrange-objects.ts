@@ -32,7 +32,15 @@ class References {
 
   refersTo(object: DatabaseObject, other: DatabaseObject): boolean {
     const name = this.rules.referredName(other);
-    return name !== undefined && objectKey(object) !== objectKey(other) && this.names(object.definition, name);
+    if (name === undefined || objectKey(object) === objectKey(other)) return false;
+    // Its text has the name of both: an aggregate calls a function of its name, which does not call it.
+    if (object.kind !== other.kind && this.rules.referredName(object) === name)
+      return this.rank(other) < this.rank(object);
+    return this.names(object.definition, name);
+  }
+
+  rank({ kind }: DatabaseObject): number {
+    return this.rules.kinds.indexOf(kind);
   }
 
   /** Whether the engine would not drop `other` without `object`. */
@@ -42,8 +50,7 @@ class References {
 
   /** An order in which each object comes after those that its text names. In a circle, the kinds decide. */
   inOrder(objects: readonly DatabaseObject[]): DatabaseObject[] {
-    const rank = ({ kind }: DatabaseObject): number => this.rules.kinds.indexOf(kind);
-    const sorted = [...objects].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
+    const sorted = [...objects].sort((a, b) => this.rank(a) - this.rank(b) || (a.name < b.name ? -1 : 1));
     const byWord = new Map<string, DatabaseObject[]>();
     for (const object of sorted) {
       const [word = ''] = this.#wordsOf(this.rules.referredName(object) ?? '');

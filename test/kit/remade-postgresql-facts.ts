@@ -25,7 +25,11 @@ cross join lateral (
 union all select c.relname, concat_ws(' ', 'view', c.relkind, c.reloptions::text, pg_get_viewdef(c.oid), (select string_agg(pg_get_indexdef(i.indexrelid), ';' order by i.indexrelid::regclass::text) from pg_index i where i.indrelid = c.oid))
   from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('v', 'm')
 union all select p.proname, concat_ws(' ', pg_get_functiondef(p.oid), p.proacl, obj_description(p.oid, 'pg_proc')) from pg_proc p where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p')
-  and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+  and not exists (select from pg_depend d where d.objid = p.oid and d.deptype in ('e', 'i'))
+union all select p.proname, concat_ws(' ', 'aggregate', pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proparallel, p.proacl, obj_description(p.oid, 'pg_proc'), a.aggkind, a.aggnumdirectargs, a.aggtransfn::regprocedure,
+    a.aggfinalfn::regprocedure, a.aggcombinefn::regprocedure, a.aggserialfn::regprocedure, a.aggdeserialfn::regprocedure, a.aggmtransfn::regprocedure, a.aggminvtransfn::regprocedure, a.aggmfinalfn::regprocedure, a.aggfinalextra, a.aggmfinalextra,
+    a.aggfinalmodify, a.aggmfinalmodify, a.aggsortop::regoperator, a.aggtranstype::regtype, a.aggtransspace, a.aggmtranstype::regtype, a.aggmtransspace, quote_nullable(a.agginitval), quote_nullable(a.aggminitval))
+  from pg_proc p join pg_aggregate a on a.aggfnoid = p.oid where p.pronamespace = 'public'::regnamespace and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
 union all select t.typname, concat_ws(' ', t.typtype, format_type(t.typbasetype, t.typtypmod), t.typnotnull, t.typdefault, (select collname from pg_collation where oid = t.typcollation), t.typacl, obj_description(t.oid, 'pg_type'),
     (select string_agg(e.enumlabel, ',' order by e.enumsortorder) from pg_enum e where e.enumtypid = t.oid),
     (select string_agg(concat_ws(' ', pg_get_constraintdef(k.oid), obj_description(k.oid, 'pg_constraint')), ',' order by k.conname) from pg_constraint k where k.contypid = t.oid),

@@ -41,6 +41,18 @@ export const POSTGRESQL_OBJECTS: RemadeCases = {
     "create function @(int) returns int language sql as 'select 1'; create function @(text, variadic int[]) returns int language sql as 'select 2'; comment on function @(int) is 'x'",
   function_attributes:
     "create function @(x int default 3, y text default 'it''s') returns table (p int, q text) language sql stable parallel safe cost 7 rows 20 set search_path = pg_catalog as $$ select 1, 'x'::text $$",
+  aggregate_plain:
+    "create table @ (id int primary key, c int); insert into @ values (1, 2); create aggregate @_a(int) (sfunc = int4_sum, stype = bigint, initcond = '0'); create view @_v as select @_a(c) from @; comment on aggregate @_a(int) is 'x'",
+  aggregate_overloaded:
+    "create function @(int, int) returns int language sql immutable as 'select 1'; create aggregate @(int) (sfunc = @, stype = int, initcond = '0'); create aggregate @(text) (sfunc = text_larger, stype = text, sortop = >)",
+  aggregate_polymorphic:
+    "create function @_f(anyarray, anyelement) returns anyarray language sql immutable as 'select $1 || $2'; create aggregate @(anyelement) (sfunc = @_f, stype = anyarray, initcond = '{}'); create view @_v as select @(n) from generate_series(1, 3) n",
+  aggregate_internal:
+    'create aggregate @(numeric) (sfunc = numeric_avg_accum, stype = internal, sspace = 128, finalfunc = numeric_avg, combinefunc = numeric_avg_combine, serialfunc = numeric_avg_serialize, deserialfunc = numeric_avg_deserialize, msfunc = numeric_avg_accum, minvfunc = numeric_accum_inv, mstype = internal, mfinalfunc = numeric_avg, parallel = safe)',
+  aggregate_ordered:
+    'create aggregate @(float8 order by anyelement) (sfunc = ordered_set_transition, stype = internal, finalfunc = percentile_disc_final, finalfunc_extra)',
+  aggregate_hypothetical:
+    'create aggregate @(variadic "any" order by variadic "any") (sfunc = ordered_set_transition_multi, stype = internal, finalfunc = rank_final, finalfunc_extra, hypothetical)',
   function_row:
     'create table @_t (id int primary key, c text); create function @(r @_t) returns text language sql immutable as $$ select r.c $$',
   function_odd_body:

@@ -41,6 +41,16 @@ export const POSTGRESQL_OTHERS: RemadeCases = {
     'create schema @_x; create table @_x.t (id int); create table @ (id int primary key); create policy p on @ using (exists (select from @_x.t)); insert into @ values (1)',
   other_rule:
     'create schema @_x; create table @_x.t (id int); create table @ (id int primary key); create rule r as on insert to @ do also insert into @_x.t values (new.id); insert into @ values (1)',
+  other_range_subtype:
+    'create schema @_x; create domain @_x.d as int; create type @ as range (subtype = @_x.d, subtype_opclass = int4_ops); create table @_t (id int primary key, r @); insert into @_t values (1, null)',
+  other_range_diff:
+    "create schema @_x; create function @_x.f(float8, float8) returns float8 language sql immutable as 'select $1 - $2'; create type @ as range (subtype = float8, subtype_diff = @_x.f); create view @_v as select null::@ as r",
+  other_range:
+    "create schema @_x; create type @_x.r as range (subtype = float8); create table @ (id int primary key, r @_x.r); insert into @ values (1, '[1,2)')",
+  other_aggregate:
+    "create schema @_x; create function @_x.f(int, int) returns int language sql immutable as 'select $1 + $2'; create aggregate @(int) (sfunc = @_x.f, stype = int); create view @_v as select @(n) from generate_series(1, 3) n",
+  other_aggregate_called:
+    'create schema @_x; create aggregate @_x.a(int) (sfunc = int4larger, stype = int); create view @_v as select @_x.a(n) from generate_series(1, 3) n',
   other_function_sql:
     "create schema @_x; create table @_x.t (id int); create function @() returns bigint language sql as 'select count(*) from @_x.t'",
   other_function_begin:
@@ -151,6 +161,9 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'late_check',
   'late_composite',
   'late_table_check',
+  'other_aggregate',
+  'other_aggregate_called_v',
+  'other_aggregate_v',
   'other_check',
   'other_collation',
   'other_collation_v',
@@ -206,6 +219,11 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'other_partition_of_other_v',
   'other_policy',
   'other_policy_table',
+  'other_range',
+  'other_range_diff',
+  'other_range_diff_v',
+  'other_range_subtype',
+  'other_range_subtype_t',
   'other_row_of_own',
   'other_rule',
   'other_statistics',

@@ -5,6 +5,8 @@ import { quoteLiteral } from '../compile/literal.ts';
 import { tableOf } from '../compile/objects.ts';
 import { isTableObject, sameStatements, temporaryParents } from '../compile/table-objects.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
+import { AGGREGATE_STATEMENT, functionName, ROUTINE_ARGUMENTS } from './aggregate-statement.ts';
+import { CASTS_AND_TEXT_SEARCH } from './casts-and-text-search.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 import { USES, usedBy, usedByNode } from './uses.ts';
@@ -50,7 +52,7 @@ const COMPARED_AS_WRITTEN: ReadonlySet<string> = new Set(['schema', 'extension',
 
 async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
   if (COMPARED_AS_WRITTEN.has(object.kind)) return object;
-  if (object.kind === 'settings') return normalizeSettings(exec, schema, object);
+  if (object.kind === 'settings' || object.kind === 'cast') return normalizeStatements(exec, schema, object);
   const isMaterialized = object.kind === 'materialized_view';
   const [query = '', rest = ''] = isMaterialized ? splitAtIndexes(object.definition) : [object.definition];
   const table = tableOf(object);
@@ -81,8 +83,8 @@ async function normalizeObject(exec: ExecSql, schema: string, object: DatabaseOb
   }
 }
 
-/** Settings are compared as statements, in any order. */
-async function normalizeSettings(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
+/** Settings and casts, of which there cannot be temporary ones, are compared as statements, in any order. */
+async function normalizeStatements(exec: ExecSql, schema: string, object: DatabaseObject): Promise<DatabaseObject> {
   const found = (await objectsIn(exec, { schema: quoteLiteral(schema) })).find(
     (one) => objectKey(one) === objectKey(object),
   );
@@ -169,7 +171,7 @@ UNION ALL SELECT 'type', t.typname, 'CREATE TYPE ' || quote_ident(t.typname) || 
   WHEN 'e' THEN COALESCE((SELECT E' AS ENUM (\\n  ' || string_agg(quote_literal(e.enumlabel), E',\\n  ' ORDER BY e.enumsortorder) || E'\\n)' FROM pg_enum e WHERE e.enumtypid = t.oid), ' AS ENUM ()')
   WHEN 'r' THEN (SELECT ' AS RANGE (SUBTYPE = ' || format_type(r.rngsubtype, NULL) || CASE WHEN oc.opcdefault THEN '' ELSE ', SUBTYPE_OPCLASS = ' || quote_ident(oc.opcname) END
     || CASE WHEN r.rngcollation <> 0 AND r.rngcollation <> b.typcollation THEN ', COLLATION = ' || r.rngcollation::regcollation ELSE '' END
-    || CASE WHEN r.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || r.rngsubdiff::regproc ELSE '' END
+    || CASE WHEN r.rngsubdiff <> 0 THEN ', SUBTYPE_DIFF = ' || ${functionName('r.rngsubdiff')} ELSE '' END
     || COALESCE((SELECT ', MULTIRANGE_TYPE_NAME = ' || quote_ident(m.typname) FROM pg_type m WHERE m.oid = (to_jsonb(r) ->> 'rngmultitypid')::oid
       AND m.typname <> CASE WHEN t.typname ~ 'range' THEN regexp_replace(t.typname, 'range', 'multirange') ELSE t.typname || '_multirange' END), '') || ')'
     FROM pg_range r JOIN pg_type b ON b.oid = r.rngsubtype JOIN pg_opclass oc ON oc.oid = r.rngsubopc WHERE r.rngtypid = t.oid)
@@ -193,12 +195,13 @@ UNION ALL SELECT 'sequence', c.relname, CASE c.relpersistence WHEN 'u' THEN 'CRE
 FROM rel c JOIN pg_sequence s ON s.seqrelid = c.oid
 WHERE NOT EXISTS (SELECT 1 FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
     WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND (d.deptype = 'i' OR d.deptype = 'a' AND ${IS_SERIAL('c.oid')}))
-UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
+UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END, p.proname || CASE WHEN count(*) OVER (PARTITION BY p.proname) > 1
     THEN '(' || oidvectortypes(p.proargtypes) || ')' ELSE '' END,
-  ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')},
-  CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')', obj_description(p.oid, 'pg_proc'), 'pg_proc'::regclass, p.oid
-FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.prokind <> 'a' AND p.proname !~ '^_svc_' AND NOT ${ofExtension('pg_proc', 'p.oid')}
+  CASE p.prokind WHEN 'a' THEN ${AGGREGATE_STATEMENT} ELSE ${withoutSchema('pg_get_functiondef(p.oid)', 'CREATE OR REPLACE (?:FUNCTION|PROCEDURE)')} END,
+  CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' WHEN 'a' THEN 'AGGREGATE ' ELSE 'FUNCTION ' END || quote_ident(p.proname) || '(' || ${ROUTINE_ARGUMENTS} || ')', obj_description(p.oid, 'pg_proc'), 'pg_proc'::regclass, p.oid
+FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.proname !~ '^_svc_' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
+UNION ALL ${CASTS_AND_TEXT_SEARCH}
 UNION ALL ${TABLE_OBJECTS}
 UNION ALL SELECT 'row_security', c.relname, 'ALTER TABLE ' || quote_ident(c.relname) || ' ENABLE ROW LEVEL SECURITY'
   || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || quote_ident(c.relname) || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL, 'pg_class'::regclass, c.oid

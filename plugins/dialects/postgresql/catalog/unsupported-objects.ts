@@ -54,11 +54,9 @@ SELECT collection, field, what FROM (
     JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass JOIN pg_class c ON c.oid = d.refobjid AND c.relkind = 'S' AND c.relnamespace <> r.relnamespace
   WHERE pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
   UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
-    SELECT p.pronamespace AS ns, 'aggregate ' || quote_ident(p.proname) AS what, 'pg_proc'::regclass AS class, p.oid FROM pg_proc p WHERE p.prokind = 'a'
-    UNION ALL SELECT o.oprnamespace, 'operator ' || o.oprname, 'pg_operator'::regclass, o.oid FROM pg_operator o
+    SELECT o.oprnamespace AS ns, 'operator ' || o.oprname AS what, 'pg_operator'::regclass AS class, o.oid FROM pg_operator o
     UNION ALL SELECT l.collnamespace, 'collation ' || quote_ident(l.collname), 'pg_collation'::regclass, l.oid FROM pg_collation l
-    UNION ALL SELECT t.typnamespace, 'type ' || quote_ident(t.typname), 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typtype = 'b' AND t.typelem = 0
-    UNION ALL SELECT t.cfgnamespace, 'text search configuration ' || quote_ident(t.cfgname), 'pg_ts_config'::regclass, t.oid FROM pg_ts_config t) made
+    UNION ALL SELECT t.typnamespace, 'type ' || quote_ident(t.typname), 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typtype = 'b' AND t.typelem = 0) made
   WHERE made.ns = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')
   UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t

@@ -1,3 +1,4 @@
+import { isCastOf } from './casts-and-text-search.ts';
 import { ofExtension } from './catalog-rows.ts';
 import { usedBy } from './uses.ts';
 
@@ -18,7 +19,7 @@ export const OTHER_OBJECTS = (schema: string): string => {
   const ns = `(SELECT oid FROM pg_namespace WHERE nspname = ${schema})`;
   return `
   SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
-    SELECT 'cast from ' || format_type(c.castsource, NULL) || ' to ' || format_type(c.casttarget, NULL) AS what FROM pg_cast c WHERE ${isMade('pg_cast', 'c.oid')}
+    SELECT 'cast from ' || format_type(k.castsource, NULL) || ' to ' || format_type(k.casttarget, NULL) AS what FROM pg_cast k WHERE ${isMade('pg_cast', 'k.oid')} AND NOT ${isCastOf(ns)}
     UNION ALL SELECT 'publication ' || quote_ident(p.pubname) FROM pg_publication p
     UNION ALL SELECT 'subscription ' || quote_ident(s.subname) FROM pg_subscription s WHERE s.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
     UNION ALL SELECT 'foreign data wrapper ' || quote_ident(w.fdwname) FROM pg_foreign_data_wrapper w WHERE ${isMade('pg_foreign_data_wrapper', 'w.oid')}
@@ -27,7 +28,6 @@ export const OTHER_OBJECTS = (schema: string): string => {
     UNION ALL SELECT 'access method ' || quote_ident(m.amname) FROM pg_am m WHERE ${isMade('pg_am', 'm.oid')}
     UNION ALL SELECT 'conversion ' || quote_ident(k.conname) FROM pg_conversion k WHERE k.connamespace = ${ns} AND ${isMade('pg_conversion', 'k.oid')}
     UNION ALL SELECT 'operator class ' || quote_ident(o.opcname) FROM pg_opclass o WHERE o.opcnamespace = ${ns} AND ${isMade('pg_opclass', 'o.oid')}
-    UNION ALL SELECT 'text search dictionary ' || quote_ident(d.dictname) FROM pg_ts_dict d WHERE d.dictnamespace = ${ns} AND ${isMade('pg_ts_dict', 'd.oid')}
     UNION ALL SELECT 'text search parser ' || quote_ident(x.prsname) FROM pg_ts_parser x WHERE x.prsnamespace = ${ns} AND ${isMade('pg_ts_parser', 'x.oid')}
     UNION ALL SELECT 'text search template ' || quote_ident(y.tmplname) FROM pg_ts_template y WHERE y.tmplnamespace = ${ns} AND ${isMade('pg_ts_template', 'y.oid')}
     UNION ALL SELECT 'type ' || quote_ident(t.typname) || ' without a definition' FROM pg_type t WHERE t.typnamespace = ${ns} AND NOT t.typisdefined AND ${isMade('pg_type', 't.oid')}) made

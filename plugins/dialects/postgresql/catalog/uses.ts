@@ -18,10 +18,12 @@ const REFERRED = `SELECT CASE WHEN t.typrelid <> 0 AND b.relkind <> 'c' THEN 'pg
 /** Whether the files create what `r` is, or every database has it. */
 const IS_CREATED = `(r.oid < 16384 OR CASE r.class
     WHEN 'pg_class'::regclass THEN EXISTS (SELECT FROM pg_class c WHERE c.oid = r.oid AND (c.relkind IN ('i', 'I') OR c.relkind <> 'f' AND c.relnamespace IN (SELECT oid FROM spaces)))
-    WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN spaces s ON s.oid = p.pronamespace WHERE p.oid = r.oid AND p.prokind <> 'a')
+    WHEN 'pg_proc'::regclass THEN EXISTS (SELECT FROM pg_proc p JOIN spaces s ON s.oid = p.pronamespace WHERE p.oid = r.oid)
     WHEN 'pg_type'::regclass THEN EXISTS (SELECT FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.oid = r.oid AND t.typtype <> 'b' AND t.typisdefined)
+    WHEN 'pg_ts_dict'::regclass THEN EXISTS (SELECT FROM pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace WHERE d.oid = r.oid)
+    WHEN 'pg_ts_config'::regclass THEN EXISTS (SELECT FROM pg_ts_config g JOIN spaces s ON s.oid = g.cfgnamespace WHERE g.oid = r.oid)
     ELSE r.class NOT IN ('pg_operator'::regclass, 'pg_collation'::regclass, 'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_am'::regclass, 'pg_language'::regclass, 'pg_foreign_server'::regclass,
-      'pg_ts_config'::regclass, 'pg_ts_dict'::regclass, 'pg_ts_parser'::regclass, 'pg_ts_template'::regclass) END
+      'pg_ts_parser'::regclass, 'pg_ts_template'::regclass) END
     OR EXISTS (SELECT FROM pg_depend x WHERE x.classid = r.class AND x.objid = r.oid AND x.deptype = 'e'))`;
 
 /**
@@ -38,6 +40,9 @@ node AS MATERIALIZED (
   UNION ALL SELECT 'pg_attrdef'::regclass, d.oid, 'pg_class'::regclass, c.oid FROM pg_attrdef d JOIN pg_class c ON c.oid = d.adrelid AND c.relkind = 'v' JOIN spaces s ON s.oid = c.relnamespace
   UNION ALL SELECT 'pg_constraint'::regclass, k.oid, 'pg_type'::regclass, t.oid FROM pg_constraint k JOIN pg_type t ON t.oid = k.contypid JOIN spaces s ON s.oid = t.typnamespace
   UNION ALL SELECT 'pg_proc'::regclass, p.oid, 'pg_proc'::regclass, p.oid FROM pg_proc p JOIN spaces s ON s.oid = p.pronamespace
+  UNION ALL SELECT 'pg_cast'::regclass, k.oid, 'pg_cast'::regclass, k.oid FROM pg_cast k WHERE k.oid >= 16384
+  UNION ALL SELECT 'pg_ts_dict'::regclass, d.oid, 'pg_ts_dict'::regclass, d.oid FROM pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace
+  UNION ALL SELECT 'pg_ts_config'::regclass, g.oid, 'pg_ts_config'::regclass, g.oid FROM pg_ts_config g JOIN spaces s ON s.oid = g.cfgnamespace
   UNION ALL SELECT 'pg_type'::regclass, t.oid, 'pg_type'::regclass, t.oid FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.typtype IN ('d', 'r', 'm')),
 edge AS MATERIALIZED (SELECT DISTINCT n.owner_class, n.owner, r.class, r.oid, ${IS_CREATED} AS created
   FROM node n JOIN pg_depend e ON e.classid = n.class AND e.objid = n.oid AND e.refobjid >= 16384 AND e.deptype <> 'e' CROSS JOIN LATERAL (${REFERRED}) r WHERE (r.class, r.oid) <> (n.owner_class, n.owner)),

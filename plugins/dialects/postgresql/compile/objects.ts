@@ -2,23 +2,16 @@ import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
-import {
-  assertCreates,
-  type Creation,
-  type ObjectName,
-  orReplace,
-  tablePart,
-  wordsWithoutComments,
-} from '../../sql/objects.ts';
+import { assertCreates, type Creation, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
 import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { enumLabels, renamedLabels } from './enum-labels.ts';
 import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { assertUsable } from './raw.ts';
+import { routineHead, signature, wordsOf } from './routine-signature.ts';
 import type { PostgresqlStep } from './step.ts';
 import { assertTableObject, compileTableObject, isTableObject, TABLE_KINDS } from './table-objects.ts';
-import { tokenize } from './tokens.ts';
 
 interface Kind {
   /** What the text begins with, as words; a word in brackets may be left out. */
@@ -37,6 +30,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
   sequence: { head: 'create [unlogged] sequence [if not exists]' },
   function: { head: 'create [or replace] function', replaceable: true },
   procedure: { head: 'create [or replace] procedure', replaceable: true },
+  aggregate: { head: 'create [or replace] aggregate', replaceable: true },
+  cast: { head: 'create cast' },
+  text_search_dictionary: { head: 'create text search dictionary' },
+  text_search_configuration: { head: 'create text search configuration' },
   settings: { head: '' },
   partition: { head: 'create [unlogged] table [if not exists]' },
   inherited_table: { head: 'create [unlogged] table [if not exists]' },
@@ -52,11 +49,23 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 const IN_THE_WAY: ReadonlySet<string> = new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']);
 /** They have no name that others could use. */
-const UNNAMED: ReadonlySet<string> = new Set(['extension', 'row_security', 'settings']);
+const UNNAMED: ReadonlySet<string> = new Set(['extension', 'cast', 'row_security', 'settings']);
 
 export const objects: ObjectRules<PostgresqlStep> = {
   kinds: Object.keys(KINDS),
-  beforeTables: new Set(['schema', 'extension', 'type', 'domain', 'sequence', 'function', 'procedure']),
+  beforeTables: new Set([
+    'schema',
+    'extension',
+    'type',
+    'domain',
+    'sequence',
+    'function',
+    'procedure',
+    'aggregate',
+    'cast',
+    'text_search_dictionary',
+    'text_search_configuration',
+  ]),
   tables: TABLE_KINDS,
   // What is renamed is renamed in them too.
   isInTheWay(kind, change) {
@@ -73,8 +82,8 @@ export const objects: ObjectRules<PostgresqlStep> = {
   },
   isReplacedInPlace(before, after) {
     const { kind } = after;
-    if (isRoutine(kind)) return signature(before.definition) === signature(after.definition);
-    return kind !== 'view' && kind !== 'materialized_view';
+    if (isCallable(kind)) return signature(before.definition) === signature(after.definition);
+    return kind !== 'view' && kind !== 'materialized_view' && !kind.startsWith('text_search');
   },
   compile(operation) {
     if (operation.type !== 'dropObject') assertCreatesObject(operation, operation.definition);
@@ -113,7 +122,8 @@ function assertCreatesObject(object: ObjectName, definition: string): void {
   if (isTableObject(object.kind)) assertTableObject(object, definition);
   if (object.kind === 'settings') return;
   const words = wordsOf(definition);
-  assertCreates(object, object.kind === 'exclusion' ? exclusionIn(object, words) : creationIn(object, words));
+  if (object.kind === 'cast') assertCreates(object, castIn(object, words));
+  else assertCreates(object, object.kind === 'exclusion' ? exclusionIn(object, words) : creationIn(object, words));
 }
 
 function creationIn(object: ObjectName, words: readonly string[]): Creation {
@@ -132,6 +142,17 @@ function creationIn(object: ObjectName, words: readonly string[]): Creation {
   };
 }
 
+/** Its name is what it converts, from one type to another. */
+function castIn({ name }: ObjectName, words: readonly string[]): Creation {
+  return {
+    words: [words.slice(3, words.indexOf(')')).join(' ')],
+    start: words[0] === 'create' && words[1] === 'cast' ? 0 : undefined,
+    unquote: (word) => word,
+    example: `CREATE CAST (${name}) …`,
+    expected: { name: wordsOf(name).join(' ') },
+  };
+}
+
 /** ALTER TABLE names the table before the constraint. */
 function exclusionIn(object: ObjectName, words: readonly string[]): Creation {
   const [table, name] = [tablePart(object.name), memberName(object)];
@@ -145,8 +166,6 @@ function exclusionIn(object: ObjectName, words: readonly string[]): Creation {
     expected: { name, table },
   };
 }
-
-const wordsOf = (definition: string): readonly string[] => wordsWithoutComments(tokenize(definition));
 
 const unquoted = (token: string): string => (token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token);
 
@@ -167,11 +186,14 @@ function dropText({ kind, name }: ObjectName): string {
   const table = tableOf({ kind, name });
   if (kind === 'row_security')
     return `ALTER TABLE ${member} DISABLE ROW LEVEL SECURITY;\n\nALTER TABLE ${member} NO FORCE ROW LEVEL SECURITY`;
+  if (kind === 'cast') return `DROP CAST (${name})`;
   if (kind === 'exclusion') return `ALTER TABLE ${quoteIdentifier(table ?? '')} DROP CONSTRAINT ${member}`;
   const signature = name.slice(bareName(name).length);
-  const words = kind.replaceAll('_', ' ').toUpperCase();
-  return `DROP ${words} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
+  return `DROP ${dropWord(kind)} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
 }
+
+/** DROP AGGREGATE wants the arguments of one that is alone, too. */
+const dropWord = (kind: string): string => (kind === 'aggregate' ? 'ROUTINE' : kind.replaceAll('_', ' ').toUpperCase());
 
 function dropStatement(object: ObjectName): Statement<RawSql> {
   const text = dropText(object);
@@ -195,7 +217,7 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
       next: ['Write a raw migration for the change, and restore the file.'],
     });
   }
-  const isAnother = isRoutine(kind) && signature(definition) !== signature(was);
+  const isAnother = isCallable(kind) && signature(definition) !== signature(was);
   if (!KINDS[kind]?.replaceable || isAnother) {
     const text = `${dropText({ kind, name })};\n\n${definition}`;
     return [statement(text, hasGrants(operation) ? `${keepGrants(operation)};\n${withGrants(operation, text)}` : text)];
@@ -211,28 +233,12 @@ function createText({ kind, definition }: Pick<DatabaseObject, 'kind' | 'definit
   const create = `EXECUTE ${quoteLiteral(definition)}`;
   const checks = (value: string): string => `PERFORM set_config('check_function_bodies', ${value}, true)`;
   return doBlock(
-    `DECLARE was text := current_setting('check_function_bodies'); BEGIN ${create}; EXCEPTION WHEN undefined_table OR undefined_object OR undefined_function OR invalid_schema_name THEN ${checks("'off'")}; ${create}; ${checks('was')}; END`,
+    `DECLARE was text := current_setting('check_function_bodies'); BEGIN ${create}; EXCEPTION WHEN undefined_table OR undefined_object OR undefined_function OR invalid_schema_name OR cannot_coerce OR datatype_mismatch THEN ${checks("'off'")}; ${create}; ${checks('was')}; END`,
   );
 }
 
 const isRoutine = (kind: string): boolean => kind === 'function' || kind === 'procedure';
-
-/** A routine without its body, if that is a string, which is only read when it runs. */
-const routineHead = (definition: string): string => definition.replace(/\bas\s*(?:\$|e?')[\s\S]*$/i, '');
-
-const ATTRIBUTES =
-  /^(?:as|language|transform|window|immutable|stable|volatile|leakproof|not|called|strict|security|external|parallel|cost|rows|support|set|begin|return)$/;
-
-/** The arguments and the result of a routine: what OR REPLACE cannot change. */
-function signature(definition: string): string {
-  const words = wordsOf(definition);
-  let depth = 0;
-  const end = words.findIndex((word) => {
-    depth += word === '(' ? 1 : word === ')' ? -1 : 0;
-    return depth === 0 && ATTRIBUTES.test(word);
-  });
-  return words.slice(words.indexOf('('), end < 0 ? undefined : end).join(' ');
-}
+const isCallable = (kind: string): boolean => isRoutine(kind) || kind === 'aggregate';
 
 /** Other columns are refused by OR REPLACE: then the view is dropped and created, unless something depends on it. */
 function replaceView(object: ReplaceObject, text: string): string {
@@ -243,7 +249,7 @@ function replaceView(object: ReplaceObject, text: string): string {
   );
 }
 
-const GRANTED: ReadonlySet<string> = new Set(['view', 'materialized_view', 'function', 'procedure']);
+const GRANTED: ReadonlySet<string> = new Set(['view', 'materialized_view', 'function', 'procedure', 'aggregate']);
 const hasGrants = ({ kind }: Pick<DatabaseObject, 'kind'>): boolean => GRANTED.has(kind);
 
 /** What a drop would lose, for the same object created again in the same transaction. */
@@ -252,18 +258,18 @@ const setting = (object: ObjectName): string =>
 
 function catalogEntry({ kind, name }: ObjectName) {
   const quoted = `${quoteIdentifier(bareName(name))}${name.slice(bareName(name).length)}`;
-  return isRoutine(kind)
+  return isCallable(kind)
     ? {
         select: `proacl::text AS acl, proowner AS owner, NULL::json AS fields FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
         quoted,
         grantable: `ROUTINE ${quoted}`,
-        owned: `${kind.toUpperCase()} ${quoted}`,
+        owned: `${dropWord(kind)} ${quoted}`,
       }
     : {
         select: `relacl::text AS acl, relowner AS owner, (SELECT json_agg(json_build_object('field', attname, 'acl', attacl::text)) FROM pg_attribute WHERE attrelid = c.oid AND attacl IS NOT NULL) AS fields FROM pg_class c WHERE oid = to_regclass(${quoteLiteral(quoted)})`,
         quoted,
         grantable: `TABLE ${quoted}`,
-        owned: `${kind.replaceAll('_', ' ').toUpperCase()} ${quoted}`,
+        owned: `${dropWord(kind)} ${quoted}`,
       };
 }
 

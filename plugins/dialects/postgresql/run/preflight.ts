@@ -119,7 +119,7 @@ UNION SELECT f.i, 'trigger', c.relname || '.' || t.tgname, '', format('DROP TRIG
 UNION SELECT f.i, 'policy', c.relname || '.' || p.polname, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
   FROM found f JOIN pg_policy p ON f.classid = 'pg_policy'::regclass AND p.oid = f.objid
   JOIN pg_class c ON c.oid = p.polrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR p.polrelid <> f.rel
-UNION SELECT f.i, CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END, p.proname, '', 'DROP ROUTINE ' || p.oid::regprocedure
+UNION SELECT f.i, CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END, p.proname, '', 'DROP ROUTINE ' || p.oid::regprocedure
   FROM found f JOIN pg_proc p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
 UNION SELECT f.i, 'field', c.relname || '.' || a.attname, 'generated field ' || quote_ident(a.attname),
   format('ALTER TABLE %s DROP COLUMN %I', c.oid::regclass, a.attname)
