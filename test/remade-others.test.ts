@@ -43,8 +43,8 @@ function remakes<T extends { readonly url: string; drop(): Promise<void> }>(
       const { from, to, facts } = await grow();
       try {
         const before = await facts(from);
-        const result = await remakeFrom({ from: from.url, to: to.url, before, readMade: () => facts(to) });
-        assert.deepEqual(result, { said: [], silent: [] });
+        const { said, silent } = await remakeFrom({ from: from.url, to: to.url, before, readMade: () => facts(to) });
+        assert.deepEqual({ said, silent }, { said: [], silent: [] });
       } finally {
         await Promise.all([from.drop(), to.drop()]);
       }

@@ -22,7 +22,7 @@ const CLASSES: Readonly<Record<string, string>> = {
   'System-versioned tables': 'versioned',
   'Enums, domains, composite and range types': 'enum domain composite range',
   'Views, materialized views and rules': 'view materialized rule',
-  'Functions, procedures, triggers and events': 'function routine trigger event',
+  'Functions, aggregates, procedures, triggers and events': 'function aggregate routine trigger event',
   'Policies and privileges': 'policy granted',
   'Unusual names, and many rows': 'quoted mixed names many',
   'What uses objects that come later': 'late',
