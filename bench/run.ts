@@ -10,7 +10,7 @@ const HELP = `Usage: npm run bench [-- [subject] [--quick] [--only=name,...] [--
 
 Compares svc with other tools on the test servers, on a machine that does nothing else, and writes
 bench/results/<subject>.md. Prints progress to stderr, one line per round. Without a subject: all of them, one after the
-other, in less than an hour; then the page docs/reference/speed.md is made from the results.
+other, in some two hours; then the page docs/reference/speed.md is made from the results.
 
   postgresql  migration tools on PostgreSQL, and svc on PGlite
   mysql       migration tools on MySQL, compared with svc on PostgreSQL
