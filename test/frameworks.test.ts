@@ -62,6 +62,22 @@ else
       assert.match(textOf(result, second?.toolCallId ?? ''), /approval_rejected/);
     }));
 
+for (const host of ['langchain', 'langgraph'] as const) {
+  const title = `${HOSTS[host]}: a tool that returns a Command, edited, and the same call again`;
+  if (missing !== undefined) test.skip(title, missing);
+  else
+    test(title, () =>
+      withHost(host, 60_000, async ({ svc, ran, open }) => {
+        const onRequested = ({ requestId }: { readonly requestId: string }) => approve(svc, requestId, { amount: 15 });
+        for (let round = 0; round < 2; round++) {
+          const result = await (await open({ returnsCommand: true, onRequested })).start();
+          assert.match(textOf(result, 'c1'), /paid 15.*A reviewer changed/s);
+        }
+        assert.deepEqual(ran, [15]);
+      }),
+    );
+}
+
 test('AI SDK: what is noted of an edit reaches no other run whose call has the same id', () =>
   withHost('ai-sdk', 60_000, async ({ svc }) => {
     const gate = svc.gate({ agentTag: 'payouts', humanInLoop: { enabled: true } });

@@ -27,7 +27,7 @@ export async function runCall(
   request: ToolCallRequest,
   handler: (request: ToolCallRequest) => Promise<unknown>,
   options: LangChainToolOptions,
-): Promise<ToolMessage> {
+): Promise<unknown> {
   const { toolCall } = request;
   const { name } = toolCall;
   const call = {
@@ -39,14 +39,14 @@ export async function runCall(
   const { signal } = (request.runtime ?? {}) as Runtime;
   const wait = options.interrupt ? { waitMs: 0 } : {};
   for (;;) {
-    let message: ToolMessage | undefined;
+    let ran: unknown;
     const result = await runGuarded(
       guarded,
       call,
       { signal, onRequested: options.onRequested, ...wait },
       async (args) => {
-        message = (await handler({ ...request, toolCall: { ...toolCall, args } })) as ToolMessage;
-        return message.content ?? null;
+        ran = await handler({ ...request, toolCall: { ...toolCall, args } });
+        return messageOf(ran, call.toolCallId)?.content ?? null;
       },
     );
     const end = endOf(name, result);
@@ -54,11 +54,22 @@ export async function runCall(
       options.interrupt?.(end.pending);
       continue;
     }
-    const ended = message ?? ((await handler({ ...request, tool: recorded(name, result.outcome) })) as ToolMessage);
-    if ('refusal' in end) ended.status = 'error';
-    else if (end.note !== undefined) ended.content = withNote(ended.content, end.note);
+    const ended = ran ?? (await handler({ ...request, tool: recorded(name, result.outcome) }));
+    const message = messageOf(ended, call.toolCallId);
+    if (message === undefined) return ended;
+    if ('refusal' in end) message.status = 'error';
+    else if (end.note !== undefined) message.content = withNote(message.content, end.note);
     return ended;
   }
+}
+
+/** What the model reads of a call: what its tool node made, or the message in the update of a `Command` that the tool returned. */
+function messageOf(ended: unknown, toolCallId: string): ToolMessage | undefined {
+  const { lg_name, update } = ended as { readonly lg_name?: string; readonly update?: object };
+  if (lg_name !== 'Command') return ended as ToolMessage;
+  const entries = Array.isArray(update) ? update : Object.entries(update ?? {});
+  const messages: readonly ToolMessage[] = entries.flatMap(([key, value]) => (key === 'messages' ? value : []));
+  return messages.find(({ tool_call_id }) => tool_call_id === toolCallId);
 }
 
 /** A tool that returns the stored outcome of a call: LangChain makes the message. */

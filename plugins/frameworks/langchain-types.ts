@@ -31,6 +31,7 @@ export interface LangChainTool {
 }
 
 export interface ToolMessage {
+  readonly tool_call_id?: unknown;
   content?: unknown;
   status?: unknown;
 }

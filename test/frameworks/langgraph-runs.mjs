@@ -1,5 +1,5 @@
 import { BaseChatModel } from '@langchain/core/language_models/chat_models';
-import { AIMessage } from '@langchain/core/messages';
+import { AIMessage, ToolMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { Command, interrupt, MemorySaver } from '@langchain/langgraph';
 import { MultiServerMCPClient } from '@langchain/mcp-adapters';
@@ -74,13 +74,18 @@ export async function openRuns(
     runTimeoutMs,
     subAgent,
     mcpServer,
+    returnsCommand,
   },
   { withGate, agentOf },
 ) {
   const amount = changedSchema ? z.number().max(1000) : z.number();
   const name = renamed ? 'pay' : 'refund';
   const schema = z.object({ amount, note: z.string().default('none') });
-  const gated = tool(refund, { name, description: 'Pays money back.', schema });
+  const command = async (args, { toolCall }) => {
+    const message = new ToolMessage({ content: await refund(args), tool_call_id: toolCall.id });
+    return new Command({ update: { messages: [message] } });
+  };
+  const gated = tool(returnsCommand ? command : refund, { name, description: 'Pays money back.', schema });
   const free = tool(lookup, { name: 'lookup', description: '', schema: z.object({}) });
   const received = [];
   const client = mcpServer && new MultiServerMCPClient({ mcpServers: { shop: mcpServer } });
