@@ -14,8 +14,8 @@ const LOAD_TIMEOUT_MS = 30_000;
 export async function loadModule(file: string, loadSdk: LoadSdk, limitMs = LOAD_TIMEOUT_MS): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    // Not unref'd: nothing else may keep the process alive, and it would end without a message.
-    timer = setTimeout(() => reject(unfinishedError(file, limitMs)), limitMs);
+    // A process that nothing else keeps alive ends at once, and says so.
+    timer = setTimeout(() => reject(unfinishedError(file, limitMs)), limitMs).unref();
   });
   try {
     return await Promise.race([defaultExport(file, loadSdk), late]);
