@@ -14,7 +14,11 @@ import { waitUntil } from './suites/wait-until.ts';
 
 const missing = installFolder(new URL('frameworks/', import.meta.url), '@ai-sdk/mcp');
 
-type RunCalls = (calls: readonly object[], options: object) => Promise<readonly (readonly [string, string])[]>;
+type RunCalls = (
+  calls: readonly object[],
+  options: object,
+  home: string,
+) => Promise<readonly (readonly [string, string])[]>;
 
 interface Setup {
   readonly svc: Svc;
@@ -23,13 +27,18 @@ interface Setup {
   readonly lines: () => string[];
   readonly commandOf: (line: string) => string;
   /** Runs a query whose model calls Bash. Returns what it reads as the result. */
-  readonly ask: (options: Partial<ApprovalHookOptions>, other?: () => Promise<object>) => Promise<string>;
+  readonly ask: (
+    options: Partial<ApprovalHookOptions>,
+    other?: () => Promise<object>,
+    query?: object,
+  ) => Promise<string>;
 }
 
 async function withClaude(body: (setup: Setup) => Promise<void>): Promise<void> {
   const { runCalls } = (await loadHost('claude-agent')) as unknown as { runCalls: RunCalls };
   const svc = new Svc({ config: { product: 'shop', env: 'dev' } });
   const gate = svc.gate({ agentTag: 'ops', humanInLoop: { enabled: true, approvalTimeout: 60_000 } });
+  const home = folder();
   const file = join(folder(), 'file');
   const commandOf = (line: string) => `echo ${line} >> ${file}; echo said ${line}`;
   const requests: RequestedCall[] = [];
@@ -39,11 +48,12 @@ async function withClaude(body: (setup: Setup) => Promise<void>): Promise<void> 
       requests,
       commandOf,
       lines: () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []),
-      async ask(options, other) {
+      async ask(options, other, query) {
         const hooks = approvalHooks(gate, { tools: { Bash: {} }, executionId: 'exe_1', ...options });
         const PreToolUse = [...hooks.PreToolUse, ...(other ? [{ hooks: [other] }] : [])];
         const calls = [{ id: 'c1', name: 'Bash', args: { command: commandOf('first') } }];
-        const received = await runCalls(calls, { tools: ['Bash'], hooks: { ...hooks, PreToolUse } });
+        const settings = { tools: ['Bash'], hooks: { ...hooks, PreToolUse }, ...query };
+        const received = await runCalls(calls, settings, home);
         return received.map(([, text]) => text).join('\n');
       },
     });
@@ -102,4 +112,32 @@ claudeTest('tools that are not named are not asked about', async (setup) => {
   const other = async () => ({ hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'allow' } });
   assert.match(await setup.ask({ tools: {}, onRequested: approve(setup, 'second') }, other), /said first/);
   assert.deepEqual(setup.requests, []);
+});
+
+claudeTest('a command that waits is deferred, and the session that continues runs what was approved', async (setup) => {
+  const { svc, requests, commandOf, lines, ask } = setup;
+  const options = { wait: 'suspend', onRequested: (request: RequestedCall) => requests.push(request) } as const;
+  await ask(options);
+  assert.equal((await recordOf(setup))?.status, 'waiting');
+  const [{ requestId } = { requestId: '' }] = requests;
+  const modifiedParams = { command: commandOf('second') };
+  await svc.approvals.signal({ signal: 'approve', payload: { requestId, modifiedParams } }, { actor: 'ann' });
+  assert.match(await ask(options, undefined, { continue: true }), /said second/);
+  assert.deepEqual(lines(), ['second']);
+});
+
+claudeTest('a command that runs when the query is aborted does not hold the client', async (setup) => {
+  const { svc, requests, commandOf, lines, ask } = setup;
+  const abortController = new AbortController();
+  const onRequested = (request: RequestedCall) => {
+    requests.push(request);
+    const modifiedParams = { command: `${commandOf('second')}; sleep 60` };
+    return svc.approvals.signal({ signal: 'approve', payload: { requestId: request.requestId, modifiedParams } });
+  };
+  const asked = ask({ onRequested, signal: abortController.signal }, undefined, { abortController });
+  await waitUntil(() => lines().length > 0, 'the command does not run');
+  abortController.abort();
+  await asked.catch(() => undefined);
+  await waitUntil(async () => (await recordOf(setup))?.run === 'done', 'the call still counts as running');
+  assert.match(JSON.stringify(await recordOf(setup)), /unknown whether it had an effect/);
 });

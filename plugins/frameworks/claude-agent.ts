@@ -1,6 +1,6 @@
 import type { StandardIssue, StandardSchema } from '../../core/tool/standard-schema.ts';
 import { noteOf, runGuarded } from './call-end.ts';
-import { decision, type Hook, matchersOf } from './claude-hooks.ts';
+import { decision, deferrals, type Hook, matchersOf } from './claude-hooks.ts';
 import { guardTool, withoutId } from './guard-tool.ts';
 import type { ApprovalOptions, FrameworkGate } from './shared.ts';
 
@@ -66,26 +66,17 @@ export function withApproval<const T extends readonly object[]>(
       return note === undefined ? result : { ...result, content: [...result.content, textPart(note)] };
     },
   }));
-  const deferred = new Map<string, { readonly turn: string | undefined; readonly toolCallId: string }>();
+  const defers = deferrals();
   const defer: Hook = async (input) => {
-    const { session_id, prompt_id: turn, agent_id, mcp_server, tool_name, tool_input, tool_use_id } = input;
-    // A deferred call would end the sub-agent, and nothing resumes it: its handler waits.
+    const { agent_id, mcp_server, tool_name, tool_input, tool_use_id } = input;
+    // Its handler makes the request.
     if (agent_id !== undefined) return {};
     const named = gated.find(({ tool }) => tool_name === `mcp__${mcp_server?.name}__${tool.name}`);
     if (named === undefined || tool_use_id === undefined || mcp_server?.source !== 'sdk') return {};
     const parsed = await named.schema['~standard'].validate(tool_input);
     if (parsed.issues) return {};
     const call = { parameters: parsed.value, executionId, toolCallId: tool_use_id };
-    const outcome = await named.guarded.request(call, { onRequested });
-    const other = deferred.get(session_id);
-    if (outcome?.status !== 'waiting') {
-      if (other?.toolCallId === tool_use_id) deferred.delete(session_id);
-      return {};
-    }
-    // Claude resumes one deferred call of a turn, and ignores a deferral that it cannot resume: then the handler waits.
-    if (other !== undefined && other.turn === turn && other.toolCallId !== tool_use_id) return {};
-    deferred.set(session_id, { turn, toolCallId: tool_use_id });
-    return decision('defer');
+    return defers(input, await named.guarded.request(call, { onRequested })) ? decision('defer') : {};
   };
   const hooks = options.wait === 'suspend' ? { PreToolUse: matchersOf(defer, DEFER_TIMEOUT) } : {};
   return { tools: wrapped as unknown as { -readonly [K in keyof T]: T[K] }, hooks };

@@ -16,6 +16,16 @@ export interface ApprovalHookOptions extends Omit<ApprovalOptions<ClaudeAgentCal
   readonly tools: { readonly [name: string]: { readonly description?: string; readonly inputSchema?: unknown } };
   /** Default: the id of the session. */
   readonly executionId?: ApprovalOptions<ClaudeAgentCall>['executionId'];
+  /**
+   * `hold`, the default: the hook waits for the decision. `suspend`: the query ends with its `deferred_tool_use`; resume the
+   * session once the request is decided, in any process.
+   */
+  readonly wait?: 'hold' | 'suspend';
+  /**
+   * The signal of the query's `abortController`. Claude does not report how a call ends that runs when the query is aborted:
+   * with the signal it counts as failed then; without, it counts as running until the process ends.
+   */
+  readonly signal?: AbortSignal;
 }
 
 interface HookInput {
@@ -53,12 +63,13 @@ interface RunningCall {
   readonly ended: Promise<FrameworkOutcome>;
 }
 
+const ABORTED = 'The query was aborted while the tool ran: it is unknown whether it had an effect.';
+
 /** The longest time-out of a hook, in seconds: a timer has 31 bits of milliseconds. */
 const MAX_TIMEOUT = 2_147_483;
 
 /**
- * The `hooks` of a `query` of the Claude Agent SDK, for tools that Claude runs itself: built-in ones, and those of MCP servers. The
- * hook waits for the decision.
+ * The `hooks` of a `query` of the Claude Agent SDK, for tools that Claude runs itself: built-in ones, and those of MCP servers.
  * @example query({ prompt, options: { hooks: approvalHooks(gate, { tools: { Bash: {} } }) } })
  * @experimental
  */
@@ -70,16 +81,22 @@ export function approvalHooks(gate: FrameworkGate, options: ApprovalHookOptions)
     ]),
   );
   const running = new Map<string, RunningCall>();
+  const defers = deferrals();
   const before: Hook = async (input, _id, { signal }) => {
     const { session_id, tool_name = '', tool_input: parameters, tool_use_id: toolCallId = '' } = input;
     const guarded = guardedTools.get(tool_name);
     if (guarded === undefined) return {};
     const { executionId = session_id } = options;
     const call = { parameters, executionId: executionIdOf({ executionId }, input), toolCallId };
+    if (options.wait === 'suspend' && input.agent_id === undefined) {
+      const request = await guarded.request(call, { onRequested: options.onRequested });
+      if (defers(input, request)) return decision('defer');
+    }
     return new Promise((resolve, reject) => {
       const run = runGuarded(guarded, call, { signal, onRequested: options.onRequested }, (updatedInput) => {
         return new Promise((settle, fail) => {
           running.set(toolCallId, { settle, fail, ended });
+          options.signal?.addEventListener('abort', () => fail(new Error(ABORTED)), { once: true });
           resolve(decision('allow', { updatedInput }));
         });
       });
@@ -117,6 +134,26 @@ export function approvalHooks(gate: FrameworkGate, options: ApprovalHookOptions)
 /** For every tool, because a matcher is a pattern. A failure blocks the call, where the default is to let it run. */
 export function matchersOf(hook: Hook, timeout: number) {
   return [{ hooks: [hook], timeout, onFailure: 'block' as const }];
+}
+
+/**
+ * Whether to defer a call with this request. Claude resumes one deferred call of a turn, and ignores a deferral that it cannot
+ * resume: then the call waits in place. Calls of a sub-agent are not deferred: that would end it, and nothing resumes it.
+ */
+export function deferrals() {
+  const deferred = new Map<string, { readonly turn: string | undefined; readonly toolCallId: string }>();
+  return (input: HookInput, request: FrameworkOutcome | undefined): boolean => {
+    const { session_id, prompt_id: turn, tool_use_id: toolCallId = '' } = input;
+    const other = deferred.get(session_id);
+    const isSame = other?.toolCallId === toolCallId;
+    if (request?.status !== 'waiting') {
+      if (isSame) deferred.delete(session_id);
+      return false;
+    }
+    if (other !== undefined && other.turn === turn && !isSame) return false;
+    deferred.set(session_id, { turn, toolCallId });
+    return true;
+  };
 }
 
 /** The answer to a call that Claude does not run. */

@@ -1,4 +1,4 @@
-import { endOf, runGuarded, withNoteLine } from './call-end.ts';
+import { endOf, notCompleted, runGuarded, withNoteLine } from './call-end.ts';
 import { assertTimeout, guardTool, unusable, withoutId } from './guard-tool.ts';
 import { type ApprovalOptions, executionIdOf, type FrameworkGate, type PendingApproval } from './shared.ts';
 
@@ -51,7 +51,7 @@ export function withApproval<T extends object>(gate: FrameworkGate, tools: T, op
 }
 
 function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: MastraOptions): object {
-  const { execute, description, inputSchema: schema, background } = tool;
+  const { execute, toModelOutput, description, inputSchema: schema, background } = tool;
   if (execute === undefined) throw unusable(name, 'it has no execute function: its provider or the client runs it');
   const timeoutMs = background?.enabled ? (background.timeoutMs ?? DEFAULT_BACKGROUND_MS) : undefined;
   if (options.wait !== 'suspend') assertTimeout(gate, name, 'background.timeoutMs', timeoutMs);
@@ -69,9 +69,36 @@ function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: 
     );
     const end = endOf(name, result);
     if ('pending' in end) return agent.suspend(end.pending);
-    if ('refusal' in end) return end.refusal;
-    return end.note === undefined ? end.value : withNoteLine(end.value, end.note);
+    if ('refusal' in end) {
+      // A function that reads results of the tool is not given a text in place of one.
+      if (toModelOutput) throw notCompleted(result.outcome);
+      return end.refusal;
+    }
+    if (end.note === undefined) return end.value;
+    if (!toModelOutput || !isObject(end.value)) return withNoteLine(end.value, end.note);
+    notes.set(end.value, end.note);
+    return end.value;
+  };
+  const notes = new WeakMap<object, string>();
+  const noted = async (output: unknown) => {
+    const own = await toModelOutput?.(output);
+    const note = isObject(output) ? notes.get(output) : undefined;
+    return note === undefined ? own : withNotePart(own, note);
   };
   // Mastra's own tools are objects of a class.
-  return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, { execute: gated });
+  return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, {
+    execute: gated,
+    ...(toModelOutput && { toModelOutput: noted }),
+  });
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/** The note as a part of what the model reads, in the forms that Mastra takes. */
+function withNotePart(output: unknown, note: string): unknown {
+  const { type, value } = Object(output) as { readonly type?: string; readonly value?: unknown };
+  const part = { type: 'text', text: note };
+  if (type === 'content' && Array.isArray(value)) return { type, value: [...value, part] };
+  const text = type === 'text' || type === 'json' ? value : output;
+  return { type: 'text', value: withNoteLine(text, note) };
 }

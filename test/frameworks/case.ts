@@ -1,8 +1,5 @@
 import type { HostName } from './hosts.ts';
 
-/** For cases of suspended runs. */
-export const HOOKS_HOLD = { 'claude-hooks': 'hooks only wait in place' } as const;
-
 export interface Case {
   readonly title: string;
   /** Why it cannot be tried in a framework. */

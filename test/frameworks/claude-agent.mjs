@@ -74,10 +74,11 @@ async function optionsFor(calls, received, home, delegation) {
 }
 
 /** Runs these calls of built-in tools. Returns the id of each and what the model reads as its result. */
-async function runCalls(calls, options) {
+async function runCalls(calls, options, home = folder()) {
   const received = [];
-  const all = { ...(await optionsFor(calls, received, folder())), ...options };
-  for await (const message of query({ prompt: 'Continue.', options: all })) void message;
+  const all = { ...(await optionsFor(calls, received, home)), ...options };
+  for await (const { type, terminal_reason } of query({ prompt: openPrompt('Continue.'), options: all }))
+    if (type === 'result' && terminal_reason !== 'tool_deferred_unavailable') break;
   return received;
 }
 
@@ -102,10 +103,7 @@ export const account = await optionsFor(PAGE_CALLS.map(ofServer), pageReceived, 
 
 const result = (text) => ({ content: [{ type: 'text', text }] });
 
-/**
- * @param byHooks whether hooks gate the tools. They hold a call in place: what `resume` has in place of a saved state is the same
- * call, made again.
- */
+/** @param byHooks whether `approvalHooks` gates the tools, and not `withApproval`. */
 export const hostOf = ({ byHooks }) => ({
   runCalls,
   async open({
@@ -130,7 +128,7 @@ export const hostOf = ({ byHooks }) => ({
     const own = withApproval(gate, [gated], { executionId, wait, onRequested });
     const named = { [`mcp__shop__${name}`]: { description, inputSchema: z.object(shape) } };
     const usesHooks = byHooks || mcpServer;
-    const hooks = usesHooks ? approvalHooks(gate, { tools: named, executionId, onRequested }) : own.hooks;
+    const hooks = usesHooks ? approvalHooks(gate, { tools: named, executionId, wait, onRequested }) : own.hooks;
     const ownTools = usesHooks ? [gated] : own.tools;
     const tools = mcpServer ? [free] : [...ownTools, free];
     const sdkServer = createSdkMcpServer({ name: 'shop', alwaysLoad: true, tools });
@@ -170,7 +168,6 @@ export const hostOf = ({ byHooks }) => ({
         return run(folder(), 'Refund it.', { abortController });
       },
       resume(state) {
-        if (byHooks) return this.start();
         const { sessionId, file, text } = JSON.parse(state);
         const home = folder();
         mkdirSync(join(home, file, '..'), { recursive: true });

@@ -41,5 +41,5 @@ export const missing = installFolder(own, '@ai-sdk/mcp');
 export function reasonToSkip(host: HostName): string | undefined {
   if (host === 'ai-sdk') return undefined;
   const isOld = ['ai-sdk-7', 'mastra'].includes(host) && Number.parseInt(process.versions.node, 10) < 22;
-  return isOld ? 'it needs Node 22' : missing;
+  return isOld ? 'its package asks for Node 22' : missing;
 }

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { type Case, HOOKS_HOLD } from './case.ts';
+import type { Case } from './case.ts';
 import { ended, killWhileWaiting, leftByKilled, onClient, resumed, rewriteStore, startProcess } from './killed.ts';
 import { effectsOf, openRun } from './run.ts';
 import { approve, textOf } from './with-host.ts';
@@ -7,7 +7,6 @@ import { approve, textOf } from './with-host.ts';
 export const KILLED_CASES: readonly Case[] = [
   {
     title: 'kill -9 while it waits, a decision elsewhere, and another process',
-    impossible: HOOKS_HOLD,
     run: async (host) => {
       const { path, requestId } = await leftByKilled(host);
       await onClient(path, (svc) => approve(svc, requestId, { amount: 15 }));
@@ -17,7 +16,7 @@ export const KILLED_CASES: readonly Case[] = [
     },
   },
   {
-    title: 'kill -9 while it waits in place, a decision elsewhere: the same call, made again, runs once',
+    title: 'kill -9 while it waits in place, a decision elsewhere: the call, made again with the same id, runs once',
     run: async (host) => {
       const { path, requestId } = await killWhileWaiting(host, 'hold');
       await onClient(path, async (svc) => {
@@ -31,7 +30,7 @@ export const KILLED_CASES: readonly Case[] = [
     },
   },
   {
-    title: 'kill -9 after the effect: it happens once, and the model reads that nobody knows',
+    title: 'kill -9 after the effect: it happens once, and the model reads that its end is unknown',
     run: async (host) => {
       const { path, requestId } = await leftByKilled(host);
       await onClient(path, (svc) => approve(svc, requestId));
@@ -57,7 +56,7 @@ export const KILLED_CASES: readonly Case[] = [
     },
   },
   {
-    title: 'a schema that was changed since the approval',
+    title: 'a schema that was changed since the approval: the call does not run',
     run: async (host) => {
       const { path, requestId } = await leftByKilled(host);
       await onClient(path, (svc) => approve(svc, requestId));
@@ -67,7 +66,7 @@ export const KILLED_CASES: readonly Case[] = [
     },
   },
   {
-    title: 'a tool that was renamed since the approval',
+    title: 'a tool that was renamed since the approval does not run',
     run: async (host) => {
       const { path, requestId } = await leftByKilled(host);
       await onClient(path, (svc) => approve(svc, requestId));

@@ -37,7 +37,7 @@ const killed = new Map<HostName, Promise<{ path: string; requestId: string }>>()
 
 export async function killWhileWaiting(
   host: HostName,
-  phase: 'start' | 'hold' = host === 'claude-hooks' ? 'hold' : 'start',
+  phase: 'start' | 'hold' = 'start',
 ): Promise<{ path: string; requestId: string }> {
   const path = folder();
   const child = startProcess(host, path, phase);

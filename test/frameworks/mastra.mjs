@@ -41,6 +41,7 @@ export default {
     onPart,
     subAgent,
     mcpServer,
+    mapsOutput,
   }) {
     const amount = changedSchema ? z.number().max(1000) : z.number();
     const name = mcpServer ? 'shop_refund' : renamed ? 'pay' : 'refund';
@@ -50,6 +51,10 @@ export default {
       description: 'Pays money back.',
       inputSchema: z.object({ amount, note: z.string().default('none') }),
       ...(!unheld && { execute: refund }),
+      ...(mapsOutput && {
+        execute: async (input) => ({ text: await refund(input) }),
+        toModelOutput: ({ text }) => ({ type: 'text', value: text.toUpperCase() }),
+      }),
       ...(timeoutMs && { background: { enabled: true, timeoutMs } }),
     });
     const free = createTool({ id: 'lookup', description: '', inputSchema: z.object({}), execute: lookup });

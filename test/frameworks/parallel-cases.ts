@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { ApprovalRequest } from '../../core/approval/request.ts';
 import { folder } from '../kit/folder.ts';
 import { waitUntil } from '../suites/wait-until.ts';
-import { type Case, HOOKS_HOLD } from './case.ts';
+import type { Case } from './case.ts';
 import { type HostName, own } from './hosts.ts';
 import { effectsOf } from './run.ts';
 import { approve, refundCall, reject, textOf, withHost } from './with-host.ts';
@@ -30,13 +30,13 @@ const VARIANTS: readonly Variant[] = [
         'ai-sdk-7': 'the run of a sub-agent ends, and its agent continues',
         genkit: 'the run of a sub-agent ends, and its agent continues',
         'claude-agent': 'the call of a sub-agent waits in place',
+        'claude-hooks': 'the call of a sub-agent waits in place',
       },
     },
   },
   {
     name: 'parallel calls of tools of an MCP server',
     options: { mcp: true },
-    impossible: { suspend: { 'claude-agent': 'hooks only wait in place' } },
   },
 ];
 
@@ -56,7 +56,7 @@ export async function parallelCalls(host: HostName, wait: Wait, { streams, subAg
     const calls = [refundCall('c1', 20), refundCall('c2', 30), { id: 'c3', name: 'lookup', args: {} }];
     const onRequested = (request: ApprovalRequest) => {
       // Claude suspends one call of a turn; the others wait in place, and so do those of a sub-agent.
-      const isHeld = wait === 'hold' || (host === 'claude-agent' && (subAgent || requests.length > 0));
+      const isHeld = wait === 'hold' || (host.startsWith('claude') && (subAgent || requests.length > 0));
       return isHeld ? decide(request) : requests.push(request);
     };
     const variant = { ...(streams && { onPart }), ...(mcp && { mcpServer }), subAgent };
@@ -81,7 +81,7 @@ export async function parallelCalls(host: HostName, wait: Wait, { streams, subAg
 export const PARALLEL_CASES: readonly Case[] = VARIANTS.flatMap(({ name, options, impossible }) =>
   WAITS.map((wait) => ({
     title: `${name}, ${wait === 'hold' ? 'waiting in place' : 'suspended'}`,
-    impossible: { ...impossible?.[wait], ...(wait === 'suspend' && HOOKS_HOLD) },
+    impossible: impossible?.[wait],
     needsPackages: options?.mcp,
     run: (host: HostName) => parallelCalls(host, wait, options),
   })),

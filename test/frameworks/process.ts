@@ -8,7 +8,6 @@ const [host = '', folder = '', phase = ''] = process.argv.slice(2);
 const svc = openClient(folder);
 const state = join(folder, 'state');
 if (phase === 'hold') {
-  writeFileSync(state, '');
   const onRequested = ({ requestId }: { readonly requestId: string }) => process.stdout.write(`${requestId}\n`);
   await (await openRun(svc, host, folder, { wait: 'hold', onRequested })).start();
 } else if (phase === 'start') {

@@ -1,13 +1,12 @@
 import * as assert from 'node:assert/strict';
 import { expectError } from '../suites/expect-error.ts';
 import { waitUntil } from '../suites/wait-until.ts';
-import { type Case, HOOKS_HOLD } from './case.ts';
+import type { Case } from './case.ts';
 import { approve, withHost } from './with-host.ts';
 
 export const SAVED_CASES: readonly Case[] = [
   {
     title: 'saved calls whose arguments were changed do not run',
-    impossible: HOOKS_HOLD,
     run: (host) =>
       withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
         const run = await open({ wait: 'suspend' });
@@ -23,7 +22,6 @@ export const SAVED_CASES: readonly Case[] = [
   },
   {
     title: 'a malformed decision, and saved calls with malformed arguments, run nothing',
-    impossible: HOOKS_HOLD,
     run: (host) =>
       withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
         const run = await open({ wait: 'suspend' });
@@ -41,7 +39,6 @@ export const SAVED_CASES: readonly Case[] = [
   },
   {
     title: 'saved calls with another id, or the name of another tool, do not use the approval',
-    impossible: HOOKS_HOLD,
     run: (host) =>
       withHost(host, 60_000, async ({ svc, ran, requests, open }) => {
         const run = await open({ wait: 'suspend' });

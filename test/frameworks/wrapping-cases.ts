@@ -21,7 +21,7 @@ export const WRAPPING_CASES: readonly Case[] = [
       'ai-sdk': 'only its runs have time-outs',
       'ai-sdk-7': 'only its runs have time-outs',
       langchain: 'only its runs have time-outs',
-      langgraph: 'only its runs have time-outs',
+      langgraph: 'its runs and nodes have them, which cancel the request',
       genkit: 'its tools have no time-out',
       'claude-agent': 'the server of the tool has it',
       'claude-hooks': 'the server of the tool has it',

@@ -1,9 +1,15 @@
+import * as assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+
 interface TableCase<Name extends string> {
   readonly title: string;
   readonly impossible?: Partial<Record<Name, string>> | undefined;
 }
 
-/** The table of the docs of a suite that runs in several products: how each case ended in this process, or why it is impossible. */
+/**
+ * The table of docs/reference/frameworks.md of a suite that runs in several products: how each case ended, or why it is
+ * impossible. A cell whose case did not run in this process, such as one that needs a newer Node, is as the page has it.
+ */
 export function resultsTable<Name extends string>(
   products: Readonly<Record<Name, string>>,
   cases: readonly TableCase<Name>[],
@@ -17,13 +23,22 @@ export function resultsTable<Name extends string>(
       await run();
       results.set(`${name} ${title}`, 'yes');
     },
-    /** A product that needs a newer Node than this one has no results here. */
-    text(): string {
-      const rows = cases.map(({ title, impossible }) =>
-        row([title, ...names.map((name) => impossible?.[name] ?? results.get(`${name} ${title}`) ?? 'yes')]),
-      );
+    compare(): string {
+      const page = readFileSync(new URL('../../docs/reference/frameworks.md', import.meta.url), 'utf8');
+      const rows = cases.map(({ title, impossible }) => {
+        const [, ...cells] =
+          page
+            .split('\n')
+            .find((line) => line.startsWith(`| ${title} |`))
+            ?.split(' | ') ?? [];
+        const cellOf = (name: Name, at: number) =>
+          impossible?.[name] ?? results.get(`${name} ${title}`) ?? cells[at]?.replace(/ \|$/, '') ?? 'not run';
+        return row([title, ...names.map(cellOf)]);
+      });
       const titles = names.map((name) => products[name]);
-      return [row(['', ...titles]), row(['---', ...names.map(() => '---')]), ...rows].join('\n');
+      const table = [row(['', ...titles]), row(['---', ...names.map(() => '---')]), ...rows].join('\n');
+      assert.ok(page.includes(table), `docs/reference/frameworks.md has no such table:\n${table}`);
+      return page;
     },
   };
 }
