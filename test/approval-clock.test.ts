@@ -56,6 +56,19 @@ test('a decision after the deadline by the clock of the store is rejected, whate
   }
 });
 
+test('a reading that is a little less than the extended one before it does not turn the order around', async () => {
+  let store = START + 1_000;
+  const clock = new StoreClock(async () => new Date(store));
+  const first = await clock.now();
+  store = first - 50;
+  await clock.readNow();
+  assert.equal(await clock.now(), first);
+  // The clock of the store was set.
+  store = START - 60_000;
+  await clock.readNow();
+  assert.ok((await clock.now()) < START);
+});
+
 test('a decision a millisecond before the deadline is valid, and is dated before it', async () => {
   const { app, request, outcome, deadline, setClock } = await setUp();
   setClock(deadline - 1);

@@ -23,13 +23,21 @@ export class StoreClock {
   /** The usual round trip in milliseconds. */
   #usual = 0;
   #pending: Promise<number> | undefined;
+  #latest = 0;
 
   constructor(read: () => Promise<Date>) {
     this.#read = read;
   }
 
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970. What was made first has no later moment, though a reading may be less than an extended one. */
   async now(): Promise<number> {
+    const moment = await this.#estimate();
+    const isImprecise = moment < this.#latest && this.#latest - moment < MAX_DRIFT_MS;
+    if (!isImprecise) this.#latest = moment;
+    return this.#latest;
+  }
+
+  async #estimate(): Promise<number> {
     const monotonic = performance.now();
     const last = this.#reading;
     if (last) {
