@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../core/json.ts';
 import { endOf, notCompleted, runGuarded, withNoteLine } from './call-end.ts';
 import { assertTimeout, guardTool, unusable, withoutId } from './guard-tool.ts';
 import { type ApprovalOptions, executionIdOf, type FrameworkGate, type PendingApproval } from './shared.ts';
@@ -39,6 +40,9 @@ interface CallContext extends MastraCall {
 /** How long Mastra lets a tool run in the background, unless it or the agent says otherwise. */
 const DEFAULT_BACKGROUND_MS = 300_000;
 
+/** In the result of an edited call whose tool has a `toModelOutput`. */
+const NOTE = 'svcApprovalNote';
+
 /**
  * The tools of a Mastra agent, by the names of the model, each of which waits for approval. Their types are unchanged. The
  * model reads why a call did not run as the result of the tool.
@@ -75,15 +79,12 @@ function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: 
       return end.refusal;
     }
     if (end.note === undefined) return end.value;
-    if (!toModelOutput || !isObject(end.value)) return withNoteLine(end.value, end.note);
-    notes.set(end.value, end.note);
-    return end.value;
+    return toModelOutput ? withNoteKey(end.value, end.note) : withNoteLine(end.value, end.note);
   };
-  const notes = new WeakMap<object, string>();
   const noted = async (output: unknown) => {
-    const own = await toModelOutput?.(output);
-    const note = isObject(output) ? notes.get(output) : undefined;
-    return note === undefined ? own : withNotePart(own, note);
+    const { [NOTE]: note, ...own } = Object(output) as { readonly [NOTE]?: string };
+    if (note === undefined) return toModelOutput?.(output);
+    return withNotePart(await toModelOutput?.('value' in own ? own.value : own), note);
   };
   // Mastra's own tools are objects of a class.
   return Object.assign(Object.create(Object.getPrototypeOf(tool)), tool, {
@@ -92,7 +93,10 @@ function withGate(gate: FrameworkGate, name: string, tool: MastraTool, options: 
   });
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+/** Mastra copies results, and stores them: the note of an edit is with the result until its tool has mapped it. */
+function withNoteKey(value: unknown, note: string): object {
+  return isPlainObject(value) && !('value' in value) ? { ...value, [NOTE]: note } : { value, [NOTE]: note };
+}
 
 /** The note as a part of what the model reads, in the forms that Mastra takes. */
 function withNotePart(output: unknown, note: string): unknown {
