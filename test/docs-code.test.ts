@@ -51,9 +51,10 @@ const RUN_BY: Readonly<Record<string, (block: DocsBlock) => boolean>> = {
     (page === 'docs/reference/approvals.md' &&
       (['python', 'go'].includes(language) || annotation === 'receiver.mjs')) ||
     (page === 'docs/how-to/approve-by-webhook.md' && language === 'sh'),
-  'frameworks-pages.test.ts': ({ page, language }) =>
+  'frameworks-pages.test.ts': ({ page, language, text }) =>
     /use-(the-ai-sdk|openai-agents|langchain|langgraph|genkit|mastra|claude-agent)\.md$/.test(page) &&
-    language === 'ts',
+    language === 'ts' &&
+    !text.includes('approvalHooks('),
   'frameworks-durable.test.ts': ({ page, language }) => /use-(dbos|temporal)\.md$/.test(page) && language === 'ts',
   'http-api-docs.test.ts': ({ page, language }) => page === 'docs/reference/http-api.md' && language === 'sh',
   'objects.test.ts': ({ page, language }) => page === 'docs/reference/objects.md' && ['sh', 'sql'].includes(language),
