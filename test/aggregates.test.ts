@@ -1,6 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { engines } from './kit/engines.ts';
-import { adopted, makeAgain, OBJECTS, on, types } from './kit/object-files.ts';
+import { adopted, makeAgain, OBJECTS, on, postgresql, types } from './kit/object-files.ts';
 import { assertExit, json } from './kit/project.ts';
 
 /** Aggregates of PostgreSQL: a file each, created after the functions that they call and before what calls them. */
@@ -49,8 +48,6 @@ const RESULTS = `select a_of('a') as "of", (select string_agg(shop || total || c
   (select a_rows(p)::text from prices p) as rows`;
 
 const EXPECTED = [{ of: '=7', shops: 'a=72 b=51', moving: '=8 =12 =14', more: '(3,5)5b42', rows: '5' }];
-
-const postgresql = engines.filter(({ dialect }) => dialect.name === 'postgresql');
 
 on(
   'aggregates of every kind are made again from their files',

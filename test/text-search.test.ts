@@ -1,6 +1,5 @@
 import * as assert from 'node:assert/strict';
-import { engines } from './kit/engines.ts';
-import { adopted, makeAgain, OBJECTS, on, types } from './kit/object-files.ts';
+import { adopted, makeAgain, OBJECTS, on, postgresql, types } from './kit/object-files.ts';
 import { assertExit } from './kit/project.ts';
 
 /** Casts and text search of PostgreSQL: a file each, created before the tables that use them. */
@@ -31,8 +30,6 @@ create view note_pairs as select id, p::text as pair, to_tsvector('notes_of', bo
 const ROWS = `insert into notes (id, body, p) values (1, 'The cats a@b.example', row(1, 2)), (2, null, null);`;
 
 const RESULTS = `select (select string_agg(found::text, ' ') from notes) as found, (select pair from note_pairs where id = 1) as pair, a_text(row(3, 4)) as of`;
-
-const postgresql = engines.filter(({ dialect }) => dialect.name === 'postgresql');
 
 on(
   'casts, dictionaries and configurations are made again from their files',

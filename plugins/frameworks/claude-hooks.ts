@@ -81,6 +81,11 @@ export function approvalHooks(gate: FrameworkGate, options: ApprovalHookOptions)
     ]),
   );
   const running = new Map<string, RunningCall>();
+  const abortAll = () => {
+    for (const { fail } of running.values()) fail(new Error(ABORTED));
+    running.clear();
+  };
+  options.signal?.addEventListener('abort', abortAll, { once: true });
   const defers = deferrals();
   const before: Hook = async (input, _id, { signal }) => {
     const { session_id, tool_name = '', tool_input: parameters, tool_use_id: toolCallId = '' } = input;
@@ -96,7 +101,6 @@ export function approvalHooks(gate: FrameworkGate, options: ApprovalHookOptions)
       const run = runGuarded(guarded, call, { signal, onRequested: options.onRequested }, (updatedInput) => {
         return new Promise((settle, fail) => {
           running.set(toolCallId, { settle, fail, ended });
-          options.signal?.addEventListener('abort', () => fail(new Error(ABORTED)), { once: true });
           resolve(decision('allow', { updatedInput }));
         });
       });

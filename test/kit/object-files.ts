@@ -19,9 +19,10 @@ type Body = (fixture: Fixture, engine: TestEngine) => Promise<void>;
 
 type Connect = Parameters<Parameters<TestEngine['withUrl']>[0]>[1];
 
-function fixtureOf(url: string, connect: Connect): Fixture {
-  // An embedded database has one connection at a time.
-  const connected = async <T>(work: (connection: Connection) => Promise<T>): Promise<T> => {
+/** Runs work on a connection of its own: an embedded database has one at a time. */
+export const connectedBy =
+  (connect: Connect) =>
+  async <T>(work: (connection: Connection) => Promise<T>): Promise<T> => {
     const { connection } = await connect();
     try {
       return await work(connection);
@@ -29,6 +30,9 @@ function fixtureOf(url: string, connect: Connect): Fixture {
       await connection.close();
     }
   };
+
+function fixtureOf(url: string, connect: Connect): Fixture {
+  const connected = connectedBy(connect);
   const main = project({ main: url });
   return {
     ...main,
@@ -41,6 +45,9 @@ function fixtureOf(url: string, connect: Connect): Fixture {
     edit: (file, change) => main.write(file, change(main.read(file))),
   };
 }
+
+/** A server and PGlite. */
+export const postgresql = engines.filter(({ dialect }) => dialect.name === 'postgresql');
 
 export function on(title: string, body: Body, setup: string | readonly string[] = [], list = engines): void {
   for (const engine of list) {
