@@ -11,6 +11,7 @@ import {
 } from '../../core/approval/rule.ts';
 import { canonicalJson } from '../../core/json.ts';
 import { nearest } from '../../core/nearest.ts';
+import { LONGEST_WAIT_MS } from '../../core/tool/longest-wait.ts';
 import { type Path, type Problem, type Shape, shapeProblems } from '../../core/validate-shape.ts';
 import type { ApprovalRuleConfig, ApprovalsConfig } from '../define.ts';
 import { matchesAll, neverHolds } from './rule-reach.ts';
@@ -57,7 +58,6 @@ const MAX_NOTICES = 20;
 const VERSION_LENGTH = 12;
 export const NOT_A_DURATION = 'is not a duration from 1s to 52w, such as 30m, 4h or 2d';
 const MIN_TIMEOUT_MS = 1_000;
-const MAX_TIMEOUT_MS = 31_536_000_000;
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 type RulesConfig = { readonly [Key in 'roles' | 'rules']?: ApprovalsConfig[Key] | undefined };
@@ -227,5 +227,5 @@ function namesOf(names: string | readonly string[] | undefined): readonly string
 export function parseDuration(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d{1,5})([smhdw])$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
-  return ms >= MIN_TIMEOUT_MS && ms <= MAX_TIMEOUT_MS ? ms : undefined;
+  return ms >= MIN_TIMEOUT_MS && ms <= LONGEST_WAIT_MS ? ms : undefined;
 }

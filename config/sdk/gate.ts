@@ -12,6 +12,7 @@ import {
 } from '../../core/tool/human-in-loop.ts';
 import type { InputSchema } from '../../core/tool/input-schema.ts';
 import type { JsonSchema } from '../../core/tool/json-schema.ts';
+import { LONGEST_WAIT_MS } from '../../core/tool/longest-wait.ts';
 import type { StandardOutput } from '../../core/tool/standard-schema.ts';
 import { compileTools, type Tool, type ToolContext, type ToolDefinition, type ToolList } from '../../core/tool/tool.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../../core/validate-shape.ts';
@@ -167,7 +168,6 @@ const CALL_SHAPE: Shape = {
   required: ['tool'],
 };
 const OPTIONS_SHAPE: Shape = { properties: { signal: 'any', onRequested: 'any', onDecided: 'any', waitMs: 'number' } };
-const MAX_WAIT_MS = 31_536_000_000;
 
 /** A fast path for most calls: ten times as fast as checking the shape. */
 function isWellFormed(call: GateCall): boolean {
@@ -194,8 +194,11 @@ function optionProblems(options: RunOptions, call: GateCall): Problem[] {
   const problems = shapeProblems(options, OPTIONS_SHAPE);
   if (problems.length > 0) return problems;
   const { signal, onRequested, onDecided, waitMs } = options;
-  if (waitMs !== undefined && !(waitMs >= 0 && waitMs <= MAX_WAIT_MS)) {
-    problems.push({ path: ['options', 'waitMs'], text: `is not a number of milliseconds from 0 to ${MAX_WAIT_MS}` });
+  if (waitMs !== undefined && !(waitMs >= 0 && waitMs <= LONGEST_WAIT_MS)) {
+    problems.push({
+      path: ['options', 'waitMs'],
+      text: `is not a number of milliseconds from 0 to ${LONGEST_WAIT_MS}`,
+    });
   }
   const isNamed = call?.requestId !== undefined || (call?.executionId !== undefined && call.toolCallId !== undefined);
   if (waitMs !== undefined && !isNamed) {

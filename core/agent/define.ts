@@ -6,6 +6,7 @@ import {
   type HumanInLoop,
   type HumanInLoopConfig,
 } from '../tool/human-in-loop.ts';
+import { LONGEST_WAIT_MS } from '../tool/longest-wait.ts';
 import { compileTools, nameForModel, type Tool, type ToolList } from '../tool/tool.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 
@@ -54,7 +55,6 @@ export interface CompiledAgent {
 const AGENT_TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const DEFAULT_STEPS = 32;
 const MAX_STEPS = 10_000;
-const MAX_DURATION_MS = 31_536_000_000;
 
 const AGENT: Shape = {
   properties: {
@@ -133,8 +133,8 @@ function compileLimits({ steps = DEFAULT_STEPS, durationMs }: RunLimits, problem
   if (!isWithin(steps, MAX_STEPS)) {
     problems.push({ path: ['limits', 'steps'], text: `is not a whole number from 1 to ${MAX_STEPS}` });
   }
-  if (durationMs !== undefined && !isWithin(durationMs, MAX_DURATION_MS)) {
-    problems.push({ path: ['limits', 'durationMs'], text: `is not a whole number from 1 to ${MAX_DURATION_MS}` });
+  if (durationMs !== undefined && !isWithin(durationMs, LONGEST_WAIT_MS)) {
+    problems.push({ path: ['limits', 'durationMs'], text: `is not a whole number from 1 to ${LONGEST_WAIT_MS}` });
   }
   return { steps, ...(durationMs !== undefined && { durationMs }) };
 }

@@ -1,6 +1,7 @@
 import { nearest } from '../nearest.ts';
 import { addressProblem } from '../url.ts';
 import { type Path, type Problem, type Shape, shapeProblems } from '../validate-shape.ts';
+import { LONGEST_WAIT_MS } from './longest-wait.ts';
 
 /** Which tool calls of an agent need approval, and how reviewers are notified. @experimental */
 export interface HumanInLoopConfig {
@@ -40,7 +41,6 @@ export interface ApprovalSettings {
 
 const DEFAULT_APPROVAL_TIMEOUT = 300_000;
 const MIN_TIMEOUT_MS = 1_000;
-const MAX_TIMEOUT_MS = 31_536_000_000;
 
 const CONFIG: Shape = {
   properties: {
@@ -73,9 +73,9 @@ export function compileHumanInLoop(
     problems.push({ path: [...path, 'alwaysRequireApproval', index], text: `is not a tool of this agent; ${hint}` });
   }
   for (const [key, value] of Object.entries({ approvalTimeout, approvalValidFor: given.approvalValidFor })) {
-    if (value === undefined || (Number.isInteger(value) && value >= MIN_TIMEOUT_MS && value <= MAX_TIMEOUT_MS))
+    if (value === undefined || (Number.isInteger(value) && value >= MIN_TIMEOUT_MS && value <= LONGEST_WAIT_MS))
       continue;
-    add(key, `is not a whole number of milliseconds from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
+    add(key, `is not a whole number of milliseconds from ${MIN_TIMEOUT_MS} to ${LONGEST_WAIT_MS}`);
   }
   if (given.approvalWebhook !== undefined) {
     const why = addressProblem(given.approvalWebhook);

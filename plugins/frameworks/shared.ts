@@ -1,5 +1,6 @@
 import type { InputSchema } from '../../core/tool/input-schema.ts';
 import type { JsonSchema } from '../../core/tool/json-schema.ts';
+import { LONGEST_WAIT_MS } from '../../core/tool/longest-wait.ts';
 import type { ToolContext } from '../../core/tool/tool.ts';
 
 /** The part of `svc.gate(…)` that the adapters use. */
@@ -66,11 +67,8 @@ export interface FrameworkOutcome {
   forModel(): string;
 }
 
-/**
- * The longest that a gate waits, a year: the request expires before. With it, aborting a call that waits leaves its request,
- * because the run may be resumed again.
- */
-export const ANY_TIME_MS = 31_536_000_000;
+/** Longer than any request waits. With it, aborting a call that waits leaves its request: the run may be resumed again. */
+export const ANY_TIME_MS = LONGEST_WAIT_MS;
 
 /** Options of every adapter. @experimental */
 export interface ApprovalOptions<Source> {
