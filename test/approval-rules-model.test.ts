@@ -265,7 +265,8 @@ function mostFilled(places: readonly string[], people: readonly (readonly string
 
 interface Real {
   readonly app: ApprovalProcess;
-  readonly tokens: readonly string[];
+  /** An agent gets none. */
+  readonly tokens: readonly (string | undefined)[];
   pass?(ms: number): Promise<void>;
 }
 
@@ -279,9 +280,10 @@ async function open(backend: StorageBackend): Promise<Real> {
   const { rules, problems } = compileRules({ roles: ROLES, rules: [...configured, heads] });
   assert.deepEqual(problems, []);
   const app = await openApprovalProcess(backend, undefined, rules);
-  const tokens: string[] = [];
+  const tokens: (string | undefined)[] = [];
   for (const person of PEOPLE) {
-    tokens.push((await app.service.personTokens.create(person, { validForMs: 1e9 })).token);
+    const isAgent = person.id.startsWith('agent:');
+    tokens.push(isAgent ? undefined : (await app.service.personTokens.create(person, { validForMs: 1e9 })).token);
   }
   return { app, tokens };
 }
@@ -325,10 +327,11 @@ async function follow({ app, tokens, pass }: Real, ruleAt: number, actions: read
   assert.equal(bank.paid.length, model.status === 'approved' ? 1 : 0);
 }
 
-function optionsOf({ who, verified, override }: Extract<Action, { do: 'vote' }>, tokens: readonly string[]) {
+function optionsOf({ who, verified, override }: Extract<Action, { do: 'vote' }>, tokens: Real['tokens']) {
   const { id, groups } = PEOPLE[who]!;
-  if (verified === 'token') return { token: tokens[who]!, override };
-  return verified === 'signal' ? { principal: { id, groups }, override } : { actor: id, override };
+  const token = verified === 'token' ? tokens[who] : undefined;
+  if (token !== undefined) return { token, override };
+  return verified === 'nobody' ? { actor: id, override } : { principal: { id, groups }, override };
 }
 
 const sequences = (action: fc.Arbitrary<Action>) =>

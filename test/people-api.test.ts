@@ -322,8 +322,13 @@ test('without a rule too, nobody who was verified decides their own request, and
     const { request, outcome } = await refund({ orderId: '1', amount: 20 }, 'Ann');
     const signal = { signal: 'approve', payload: { requestId: request.requestId } } as const;
     for (const id of ['ann', 'agent:x', 'payouts']) {
-      const token = await tokenOf(id, 'finance');
-      await expectError(svc.approvals.signal(signal, { token }), 'decision_refused');
+      if (id === 'agent:x') {
+        const { why } = await expectError(tokenOf(id, 'finance'), 'value_invalid');
+        assert.match(why ?? '', /An agent cannot decide/);
+      } else {
+        const token = await tokenOf(id, 'finance');
+        await expectError(svc.approvals.signal(signal, { token }), 'decision_refused');
+      }
       await expectError(svc.agents.signal(signal, { principal: { id } }), 'decision_refused');
     }
     await svc.approvals.signal(signal, { token: await tokenOf('bo', 'finance') });

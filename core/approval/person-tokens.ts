@@ -5,7 +5,7 @@ import { allRows, type RecordStore } from '../records.ts';
 import { problemText } from '../validate-shape.ts';
 import { createPrincipal, type Principal, principalProblems, type SignalPrincipal } from './principal.ts';
 import { revokeRow } from './revoke-row.ts';
-import { isListed } from './rule.ts';
+import { isAgentId, isListed } from './rule.ts';
 import type { PersonTokenRow } from './schema.ts';
 import { SharedRead } from './shared-read.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -89,8 +89,8 @@ export class PersonTokens {
   }
 
   /**
-   * Stores a new token. Its text is returned here and never again. Throws `value_invalid`, and `approver_required` without
-   * the token `by` of an approver of plans, for another one.
+   * Stores a new token. Its text is returned here and never again. Throws `value_invalid`, also for an agent, and
+   * `approver_required` without the token `by` of an approver of plans, for another one.
    */
   async create(
     owner: SignalPrincipal,
@@ -108,6 +108,13 @@ export class PersonTokens {
     }
     const created = createPrincipal(owner, 'token');
     const { id: principal, groups } = created;
+    if (isAgentId(principal)) {
+      throw new SvcError('value_invalid', 'The token cannot be created.', {
+        why: `An agent cannot decide, and "${principal}" is the id of one.`,
+        state: 'No token was created.',
+        next: ['Create it for the person who decides, with an id that does not begin with "agent:".'],
+      });
+    }
     const members = await this.approvers();
     if (isListed(members, created)) await this.#assertApprover(members, by, `${principal} may approve migrations.`);
     const now = await this.#clock.readNow();

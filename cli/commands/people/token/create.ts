@@ -2,8 +2,6 @@ import { Command, Option } from 'clipanion';
 import { ownToken } from '../../../../config/load/own-token.ts';
 import type { Runtime } from '../../../../config/load/runtime.ts';
 import type { Approvals } from '../../../../config/sdk/approvals.ts';
-import { isAgentId } from '../../../../core/approval/rule.ts';
-import { SvcError } from '../../../../core/errors.ts';
 import { assertNoAgentDecides } from '../../../agent.ts';
 import { ApprovalsCommand } from '../../../approvals/command.ts';
 import type { CommandResult } from '../../../base.ts';
@@ -30,12 +28,6 @@ export default class PeopleTokenCreate extends ApprovalsCommand {
   async work(_: Approvals, runtime: Runtime): Promise<CommandResult> {
     assertNoAgentDecides(runtime);
     const validForMs = parseAge('--expires', this.expires, 'No token was created.');
-    if (isAgentId(this.principal)) {
-      throw new SvcError('value_invalid', 'The token cannot be created.', {
-        why: 'An agent cannot decide.',
-        state: 'No token was created.',
-      });
-    }
     const { People } = await import('../../../../config/sdk/people.ts');
     const people = new People(async () => runtime);
     const owner = { id: this.principal, groups: this.groups };
