@@ -1,4 +1,5 @@
-import type { ErrorCode, SvcError } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
+import type { SvcError } from '../core/errors.ts';
 
 /** Exit statuses other than 1 (failed), by error code. */
 const statuses: Readonly<Partial<Record<ErrorCode, number>>> = {

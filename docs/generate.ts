@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { builtins } from '../config/load/builtin.ts';
-import { codes, type ErrorCode, remedies } from '../core/errors.ts';
+import { codes, type ErrorCode, remedies } from '../core/error-codes.ts';
 import { Kernel } from '../core/kernel.ts';
 import { rulesFor } from '../core/lint/rule-sets.ts';
 import { applyPlugin } from '../core/plugin.ts';

@@ -3,7 +3,7 @@ import { createColors } from 'picocolors';
 import { withDefaults } from '../cli/base.ts';
 import { exitStatus } from '../cli/exit-status.ts';
 import { errorLines } from '../cli/output.ts';
-import type { ErrorCode } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import type { Target } from '../core/migration/target.ts';

@@ -9,7 +9,7 @@ import {
   MigrationEngine,
   Svc,
 } from '../config/sdk/index.ts';
-import type { ErrorCode } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
 import { folder } from './kit/folder.ts';
 import { freshFolder } from './kit/pglite.ts';
 import { test } from './kit/test.ts';

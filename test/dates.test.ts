@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { Database } from '../core/database/database.ts';
-import type { ErrorCode } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
 import { MigrationHelpers, migration } from '../core/migration/builder.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
 import { sixEngines } from './kit/six-engines.ts';

@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { Connection } from '../core/dialect.ts';
-import { type ErrorCode, SvcError } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
+import { SvcError } from '../core/errors.ts';
 import type { Kernel } from '../core/kernel.ts';
 import { baseline } from '../core/migration/baseline.ts';
 import { migration } from '../core/migration/builder.ts';

@@ -8,7 +8,7 @@ import { test } from './kit/test.ts';
 const FLOORS: readonly [name: string, files: RegExp][] = [
   [
     'ground',
-    /^core\/(errors|hook|json|match-text|merge-sorted|nearest|on-abort|process-wide|read-body|recent|registry|url|validate-shape|widened|version)\.ts$/,
+    /^core\/(error-codes|errors|hook|json|match-text|merge-sorted|nearest|on-abort|process-wide|read-body|recent|registry|url|validate-shape|widened|version)\.ts$/,
   ],
   ['display', /^core\/display\//],
   ['schema', /^core\/schema\//],

@@ -1,5 +1,5 @@
 import * as assert from 'node:assert/strict';
-import type { ErrorCode } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
 import { migrate } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import type { Target } from '../core/migration/target.ts';

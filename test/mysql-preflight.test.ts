@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
-import type { ErrorCode, SvcError } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
+import type { SvcError } from '../core/errors.ts';
 import { migration } from '../core/migration/builder.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';

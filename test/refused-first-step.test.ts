@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import type { Dialect } from '../core/dialect.ts';
-import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
+import { isSvcError, type SvcError } from '../core/errors.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
 import { checksum, type Migration } from '../core/migration/migration.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';

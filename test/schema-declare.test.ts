@@ -1,6 +1,7 @@
 import * as assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type ErrorCode, isSvcError } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
+import { isSvcError } from '../core/errors.ts';
 import { applyAll } from '../core/schema/apply.ts';
 import type { Declaration } from '../core/schema/declaration/declaration.ts';
 import { resolveDeclaration } from '../core/schema/declaration/resolve-declaration.ts';

@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
-import { type ErrorCode, isSvcError, type SvcError } from '../core/errors.ts';
+import type { ErrorCode } from '../core/error-codes.ts';
+import { isSvcError, type SvcError } from '../core/errors.ts';
 import { apply, applyAll, applyInPlace } from '../core/schema/apply.ts';
 import { dataLossWarnings } from '../core/schema/data-risks.ts';
 import { defineField, defineIndex } from '../core/schema/define.ts';

@@ -11,7 +11,8 @@ import type { ApprovalPage, ListQuery } from '../../core/approval/list-approvals
 import { isRequestId } from '../../core/approval/request.ts';
 import type { NewStandingRule, StandingRule } from '../../core/approval/standing-rules.ts';
 import { displayText } from '../../core/display/text.ts';
-import { codes, type ErrorCode, errorMessage, isSvcError, SvcError } from '../../core/errors.ts';
+import { codes, type ErrorCode } from '../../core/error-codes.ts';
+import { errorMessage, isSvcError, SvcError } from '../../core/errors.ts';
 import { isPlainObject, tryParseJson } from '../../core/json.ts';
 import { addressProblem } from '../../core/url.ts';
 import { version } from '../../core/version.ts';

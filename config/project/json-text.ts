@@ -1,5 +1,6 @@
 import type { Node, ParseError } from 'jsonc-parser';
-import { type ErrorCode, SvcError } from '../../core/errors.ts';
+import type { ErrorCode } from '../../core/error-codes.ts';
+import { SvcError } from '../../core/errors.ts';
 import type { Path } from '../../core/validate-shape.ts';
 
 /** The text of a JSON file, for parsing and for the locations of errors. */

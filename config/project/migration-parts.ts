@@ -1,5 +1,6 @@
 import type { Dialect, Statement } from '../../core/dialect.ts';
-import { describeError, type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
+import type { ErrorCode } from '../../core/error-codes.ts';
+import { describeError, isSvcError, type SvcError } from '../../core/errors.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { compileObject } from '../../core/migration/objects.ts';
 import { applyInPlace } from '../../core/schema/apply.ts';

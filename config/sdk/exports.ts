@@ -76,7 +76,8 @@ export type {
 export { type DisplayOptions, displayJson } from '../../core/display/json.ts';
 export type { DisplayedText, DisplayLimit } from '../../core/display/limit.ts';
 export { displayText, shortenText } from '../../core/display/text.ts';
-export { codes, type ErrorCode, type ErrorFacts, isSvcError, remedies, SvcError } from '../../core/errors.ts';
+export { codes, type ErrorCode, remedies } from '../../core/error-codes.ts';
+export { type ErrorFacts, isSvcError, SvcError } from '../../core/errors.ts';
 export type { Json } from '../../core/json.ts';
 export { type Kernel, PLUGIN_API_VERSION, type Plugin } from '../../core/kernel.ts';
 export type { LintLevel, LintMatch, LintRule, LintRuleSet, LintStep } from '../../core/lint/rule.ts';

@@ -1,6 +1,6 @@
 import type { StorageBackend, TableSet } from '../approval/backend.ts';
 import type { CallResult } from '../approval/outcome.ts';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
 import type { Json } from '../json.ts';
 import { anyDefinition, type RecordDefinition } from '../records.ts';
 

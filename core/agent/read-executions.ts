@@ -1,6 +1,6 @@
 import { assertNoQueryProblems } from '../approval/list-approvals.ts';
 import type { OutcomeStatus } from '../approval/request.ts';
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
 import type { RecordStore } from '../records.ts';
 import { type Shape, shapeProblems } from '../validate-shape.ts';
 import type { ExecutionRow, ExecutionStatus } from './execution-record.ts';

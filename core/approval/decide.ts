@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type ErrorCode, isSvcError, SvcError } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
+import { isSvcError, SvcError } from '../errors.ts';
 import { canonicalJson } from '../json.ts';
 import { isClearlyOversized, isOversized } from '../tool/call-digest.ts';
 import type { ParameterValidation, ToolParameters } from '../tool/parameters.ts';

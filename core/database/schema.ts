@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
 import { isPlainObject } from '../json.ts';
 import { assertArguments, validatedArguments } from '../migration/arguments.ts';
 import { constraintProblems } from '../schema/constraint.ts';

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Assignment, Condition, Connection, UpdateJob } from '../dialect.ts';
-import { type ErrorCode, SvcError } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
+import { SvcError } from '../errors.ts';
 import { canonicalJson, isPlainObject, type Json } from '../json.ts';
 import { assertArguments, deepCopy } from '../migration/arguments.ts';
 import { nearest } from '../nearest.ts';

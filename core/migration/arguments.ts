@@ -1,4 +1,5 @@
-import { type ErrorCode, SvcError } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
+import { SvcError } from '../errors.ts';
 import { type Problem, problemText, type Shape, shapeProblems } from '../validate-shape.ts';
 
 /** Returns the error code for problems with this argument. */

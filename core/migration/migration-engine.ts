@@ -1,4 +1,5 @@
-import { type ErrorCode, SvcError } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
+import { SvcError } from '../errors.ts';
 import { isPlainObject } from '../json.ts';
 import type { Shape } from '../validate-shape.ts';
 import type { Widened } from '../widened.ts';

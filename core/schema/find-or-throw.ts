@@ -1,4 +1,5 @@
-import { type ErrorCode, SvcError } from '../errors.ts';
+import type { ErrorCode } from '../error-codes.ts';
+import { SvcError } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import type { Collection, Field, SchemaModel } from './model.ts';
 

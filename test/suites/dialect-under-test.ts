@@ -1,5 +1,5 @@
 import type { Connection, ConnectOptions, Dialect } from '../../core/dialect.ts';
-import type { ErrorCode } from '../../core/errors.ts';
+import type { ErrorCode } from '../../core/error-codes.ts';
 import type { Json } from '../../core/json.ts';
 import type { Field } from '../../core/schema/model.ts';
 import type { Raw } from '../../core/schema/operation.ts';

@@ -1,5 +1,6 @@
 import { AssertionError } from 'node:assert';
-import { type ErrorCode, isSvcError, type SvcError } from '../../core/errors.ts';
+import type { ErrorCode } from '../../core/error-codes.ts';
+import { isSvcError, type SvcError } from '../../core/errors.ts';
 
 /** Returns the SvcError with this code. Success and any other error fail the test. */
 export async function expectError(work: Promise<unknown>, code: ErrorCode): Promise<SvcError> {

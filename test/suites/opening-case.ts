@@ -1,7 +1,8 @@
 import * as assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { type ErrorCode, isSvcError } from '../../core/errors.ts';
+import type { ErrorCode } from '../../core/error-codes.ts';
+import { isSvcError } from '../../core/errors.ts';
 import type { DeclareDialectCase } from './dialect-case.ts';
 import type { DialectUnderTest } from './dialect-under-test.ts';
 import { freePort } from './free-port.ts';

@@ -1,4 +1,5 @@
-import { type ErrorCode, type ErrorFacts, errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
+import type { ErrorCode } from '../../../core/error-codes.ts';
+import { type ErrorFacts, errorMessage, isSvcError, SvcError } from '../../../core/errors.ts';
 import { withoutPassword } from '../../../core/url.ts';
 
 /** How an engine's error is reported. */

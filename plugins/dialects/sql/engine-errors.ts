@@ -1,4 +1,5 @@
-import { codes, type ErrorCode, isSvcError, SvcError } from '../../../core/errors.ts';
+import { codes, type ErrorCode } from '../../../core/error-codes.ts';
+import { isSvcError, SvcError } from '../../../core/errors.ts';
 import type { SqlDriver } from './text-catalog/driver.ts';
 
 /** How an engine words its errors. */
