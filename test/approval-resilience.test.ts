@@ -56,6 +56,22 @@ test('taps that throw on notifications stop neither the request nor its decision
   await app.service.close();
 });
 
+test('a missing driver is reported at the first attempt, with the command that installs it', async () => {
+  const app = await openApprovalProcess(new MemoryStore());
+  const deliver = async () => {
+    throw new SvcError('driver_missing', 'The RabbitMQ driver is not installed.', { next: ['npm install amqplib'] });
+  };
+  const gate = createGate(app, compileTestTools(new Bank().tool()), { routes: [{ channel: 'bus', deliver }] });
+  const { request, outcome } = await startCall(gate, refund());
+  await waitUntil(() => app.warnings.length > 0, 'There was no warning.');
+  await approve(app, request);
+  await outcome;
+  assert.deepEqual(app.warnings, [
+    `The channel bus did not deliver ${request.requestId}: The RabbitMQ driver is not installed (next: npm install amqplib). Retrying.`,
+  ]);
+  await app.service.close();
+});
+
 test('taps on notifications that never end delay delivery, decision and deadline by a limited time', async () => {
   const app = await openApprovalProcess(new MemoryStore());
   const delivered: string[] = [];

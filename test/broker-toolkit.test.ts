@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { inspect } from 'node:util';
 import { type Broker, type BrokerEvent, DeliveryFailed, isDeliveryFailed } from '../core/approval/channel.ts';
-import { isSvcError } from '../core/errors.ts';
+import { isSvcError, SvcError } from '../core/errors.ts';
 import { type BrokerDriver, type Received, reconnectingBroker } from '../plugins/brokers/toolkit.ts';
 import { test } from './kit/test.ts';
 import { waitUntil } from './suites/wait-until.ts';
@@ -175,17 +175,41 @@ test('a message that arrives after the stop returns to the queue, and one that c
   });
 });
 
-test('many messages that fail at once and pause cause no warning', async () => {
+/** What the process warns of while `body` runs. */
+async function withWarnings(body: (warnings: readonly Error[]) => Promise<void>): Promise<void> {
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on('warning', onWarning);
-  let requeued = 0;
-  const message = { body: Buffer.from('{}'), ack() {}, deadLetter() {}, requeue: () => void requeued++ };
-  const consume: BrokerDriver<Connection>['consume'] = async (_connection, { receive, stopped }) => {
-    await Promise.all(Array.from({ length: 64 }, () => receive(message)));
-    await stopped;
-  };
   try {
+    await body(warnings);
+  } finally {
+    process.off('warning', onWarning);
+  }
+}
+
+test('a consumer without its driver warns with the command that installs it', () =>
+  withWarnings(async (warnings) => {
+    const connect = async () => {
+      throw new SvcError('driver_missing', 'The RabbitMQ driver is not installed.', { next: ['npm install amqplib'] });
+    };
+    await withBroker({ connect, consume: async () => {} }, async (broker) => {
+      await broker.consume?.('queue', async () => {});
+      await waitUntil(() => warnings.length > 0, 'there was no warning');
+    });
+    assert.equal(
+      warnings[0]?.message,
+      'Cannot consume from the queue queue: The RabbitMQ driver is not installed (next: npm install amqplib). Retrying.',
+    );
+  }));
+
+test('many messages that fail at once and pause cause no warning', () =>
+  withWarnings(async (warnings) => {
+    let requeued = 0;
+    const message = { body: Buffer.from('{}'), ack() {}, deadLetter() {}, requeue: () => void requeued++ };
+    const consume: BrokerDriver<Connection>['consume'] = async (_connection, { receive, stopped }) => {
+      await Promise.all(Array.from({ length: 64 }, () => receive(message)));
+      await stopped;
+    };
     await withBroker({ consume }, async (broker) => {
       await broker.consume?.('queue', async () => {
         throw new DeliveryFailed('the store is down');
@@ -193,7 +217,4 @@ test('many messages that fail at once and pause cause no warning', async () => {
       await waitUntil(() => requeued === 64, 'the messages did not return to the queue');
     });
     assert.deepEqual(warnings, []);
-  } finally {
-    process.off('warning', onWarning);
-  }
-});
+  }));

@@ -59,6 +59,15 @@ else {
   });
 }
 
+test('doctor names the package of a broker whose driver cannot be loaded', async () => {
+  const { svc, write } = project({}, { brokers: { bus: { type: 'rabbitmq', url: 'amqp://127.0.0.1:1' } } });
+  write('node_modules/amqplib/index.js', "throw new Error('half installed');");
+  const { checks } = json(assertExit(await svc('doctor', '--json'), 1));
+  const check = (checks as readonly Check[]).find(({ name }) => name === 'broker bus');
+  assert.match(check?.message ?? '', /^The RabbitMQ driver cannot be loaded\. .*half installed$/);
+  assert.deepEqual(check?.next, ['npm install amqplib']);
+});
+
 test('approvals are not checked where their database does not respond', async () => {
   const { svc } = project(
     { main: `postgres://127.0.0.1:${await freePort()}/shop` },

@@ -1,7 +1,7 @@
 import { Command, Option } from 'clipanion';
 import type { Runtime } from '../../config/load/runtime.ts';
 import { requireCallbackKey } from '../../config/sdk/callback/token.ts';
-import { errorMessage } from '../../core/errors.ts';
+import { describeError, errorMessage, isSvcError } from '../../core/errors.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { agentMarker, isLocal } from '../agent.ts';
 import { type CommandResult, SvcCommand } from '../base.ts';
@@ -162,8 +162,10 @@ async function checkBroker(name: string, runtime: Runtime, add: (check: Check) =
     await broker.check(AbortSignal.timeout(BROKER_TIMEOUT_MS));
     add({ ...check, result: 'ok', message: 'connected; doctor publishes nothing' });
   } catch (error) {
-    const next = ['Start the server, or correct the URL of the broker in the configuration.'];
-    add({ ...check, result: 'fail', message: errorMessage(error), next });
+    const advice = isSvcError(error) ? error.next : [];
+    const next =
+      advice.length > 0 ? advice : ['Start the server, or correct the URL of the broker in the configuration.'];
+    add({ ...check, result: 'fail', message: isSvcError(error) ? describeError(error) : errorMessage(error), next });
   } finally {
     await broker.close();
   }

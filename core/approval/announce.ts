@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
+import { isSvcError, messageWithNext } from '../errors.ts';
 import type { Json } from '../json.ts';
 import { allRows } from '../records.ts';
 import { frozenClone, truncatedText } from '../tool/safe-json.ts';
@@ -156,6 +157,8 @@ interface Sending {
   isOver?(): Promise<boolean>;
 }
 
+const NOT_REPEATED = 'It is not tried again: the request waits for a decision made otherwise, until it expires.';
+
 /** Retries until delivered, decided, too late or not retryable. Every attempt is recorded. Returns the one that succeeded. */
 async function deliverRepeatedly(
   service: ApprovalService,
@@ -174,17 +177,16 @@ async function deliverRepeatedly(
       await recordAttempt(service, { requestId, channel, delivered: false, error: auditText(error), receipt: null });
       if (signal.aborted) return undefined;
       // Jitter: a receiver that recovers is not contacted by all senders at once.
-      const next = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
-      if (!retry || service.clock.msUntil(until) <= next) {
-        const after = retry
-          ? 'No attempt is left.'
-          : 'It is not tried again: the request waits for a decision made otherwise, until it expires.';
-        service.warn(
-          `The channel ${channel} did not deliver ${requestId}: ${auditText(error).replace(/\.?$/, '.')} ${after}`,
-        );
-        return undefined;
+      const pauseMs = Math.max(afterMs, pause * (0.5 + Math.random() / 2));
+      const isLast = !retry || service.clock.msUntil(until) <= pauseMs;
+      // A missing driver has to be known while the request still waits.
+      if (isLast || (isFirst && isSvcError(error) && error.code === 'driver_missing')) {
+        const after = isLast ? (retry ? 'No attempt is left.' : NOT_REPEATED) : 'Retrying.';
+        const why = isSvcError(error) ? messageWithNext(error) : auditText(error);
+        service.warn(`The channel ${channel} did not deliver ${requestId}: ${why.replace(/\.?$/, '.')} ${after}`);
       }
-      await pauseFor(next, signal);
+      if (isLast) return undefined;
+      await pauseFor(pauseMs, signal);
       if (await isOver?.()) return undefined;
       pause = Math.min(pause * 2, MAX_RETRY_MS);
     }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Broker, type BrokerEvent, DeliveryFailed, isDeliveryFailed } from '../../core/approval/channel.ts';
-import { isSvcError, SvcError } from '../../core/errors.ts';
+import { isSvcError, messageWithNext, SvcError } from '../../core/errors.ts';
 import { onAbort } from '../../core/on-abort.ts';
 import { handleMessage, type Received } from './received.ts';
 import { withoutSecrets } from './without-secrets.ts';
@@ -177,13 +177,13 @@ async function repeat(url: string, queue: string, round: () => Promise<void>, si
     const startedAt = performance.now();
     const why = await round().then(
       () => 'the subscription ended',
-      (error: unknown) => deliveryError(url, error).message,
+      (error: unknown) => messageWithNext(deliveryError(url, error)),
     );
     if (signal.aborted) return;
     const lasted = performance.now() - startedAt > MAX_RETRY_MS;
     if (lasted) pause = FIRST_RETRY_MS;
     if (lasted || why !== reported)
-      process.emitWarning(`Cannot consume from the queue ${queue}: ${why.replace(/\.$/, '')}. Retrying.`, 'SvcWarning');
+      process.emitWarning(`Cannot consume from the queue ${queue}: ${why}. Retrying.`, 'SvcWarning');
     reported = why;
     await wait(pause, undefined, { signal }).catch(() => undefined);
   }
