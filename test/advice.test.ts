@@ -15,7 +15,7 @@ const NAMES =
 const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'changed-history.test.ts': [
     'Then: svc db migrate baseline    records it again, from its file',
-    'Or drop _svc_migrations and _svc_meta, then: svc db migrate baseline    records the files of what is applied',
+    'Or drop _svc_migrations, and _svc_meta if there is one, then: svc db migrate baseline    records the files of what is applied',
     'Or, if the database is the one of this environment: svc db migrate --adopt    writes the row again',
   ],
   'plan-approval-interrupted.test.ts': [

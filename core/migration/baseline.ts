@@ -14,7 +14,7 @@ import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts
 import { checksum, type Migration } from './migration.ts';
 import { objectDrift, readObjects } from './objects.ts';
 import { upTo } from './plan-up.ts';
-import { assertDefined, assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
+import { assertDefined, assertReconciled, type DefinedMigration } from './reconcile.ts';
 import { replayMigrations } from './replay.ts';
 import { auditWrite } from './resolve.ts';
 import { nameOfTag } from './tag.ts';
@@ -28,8 +28,7 @@ export async function baseline(
 ): Promise<{ readonly tags: readonly string[] }> {
   assertDefined(options.to, defined);
   return withRecoveredHistory(target, options, async (run) => {
-    const reconciled = reconcile(defined, run.history);
-    assertReconciled(reconciled);
+    const reconciled = await assertReconciled(target.connection, defined, run.history);
     const pending = upTo(reconciled.pending, options.to).map(({ migration }) => migration);
     if (pending.length === 0) return { tags: [] };
     for (const migration of pending) assertKnownDialects(target, migration);

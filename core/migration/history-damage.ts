@@ -53,15 +53,16 @@ export function assertKnownStatus({ tag, status }: Pick<HistoryRow, 'tag' | 'sta
   });
 }
 
-/** The error of a read, or `history_damaged` if the table lacks a column. */
-export function asDamage(error: unknown, table: string): unknown {
+/** The error of a read of these records, or `history_damaged` if their table lacks a column. */
+export function asDamage(error: unknown, collection: string): unknown {
   if (!isSvcError(error) || error.code !== 'field_unknown') return error;
+  const table = typeof error.details.table === 'string' ? error.details.table : collection;
   return new SvcError('history_damaged', `The table ${table} lacks a column that svc created.`, {
     why: describeError(error),
     state: 'Nothing was changed.',
     next: [
       `Restore the table ${table} from a backup.`,
-      'Or drop _svc_migrations and _svc_meta, then: svc db migrate baseline    records the files of what is applied',
+      'Or drop _svc_migrations, and _svc_meta if there is one, then: svc db migrate baseline    records the files of what is applied',
     ],
     where: table,
     cause: error,

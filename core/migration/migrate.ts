@@ -13,7 +13,7 @@ import {
   type RunOptions,
   readHistory,
 } from './preview.ts';
-import { assertDefined, assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
+import { assertDefined, assertReconciled, type DefinedMigration } from './reconcile.ts';
 import { runMigrations } from './runner.ts';
 import type { Target } from './target.ts';
 
@@ -44,8 +44,7 @@ export async function migrate(
 
   // Read the history without the lock: usually nothing is pending, and problems are reported at once.
   const history = await readHistory(target, given);
-  const reconciled = reconcile(defined, history);
-  assertReconciled(reconciled);
+  const reconciled = await assertReconciled(target.connection, defined, history);
   const pending = wantedBy(reconciled.pending, given);
   if (pending.length === 0 && reconciled.interrupted.length === 0 && !given.adopt)
     return report([], startedAt, contractsOf(reconciled.pending));

@@ -14,6 +14,7 @@ import { checksum, type Migration } from './migration.ts';
 import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
 import { reviewBeforeLock } from './plan-approval.ts';
 import { planOneRollback } from './plan-down.ts';
+import { assertRowsUnchanged } from './reconcile.ts';
 import { RESOLUTIONS, type Resolution, type ResolveReport, resolveMigration } from './resolve.ts';
 import { type EngineResult, runMigration } from './runner.ts';
 import type { Target } from './target.ts';
@@ -66,7 +67,7 @@ export class MigrationEngine {
     const plan = async (history: History): Promise<PlannedMigration | undefined> => {
       const known = history.records.get(copy.tag);
       if (known?.row.status === 'completed') {
-        assertSameChecksum(copy, known);
+        await assertSameMigration(this.#target, history, copy, known);
         return undefined;
       }
       const model = await modelForPlanning(this.#target, history, copy.up);
@@ -95,7 +96,7 @@ export class MigrationEngine {
           next: ['engine.getHistory() returns the applied migrations.'],
         });
       }
-      assertSameChecksum(copy, known);
+      await assertSameMigration(this.#target, history, copy, known);
       const completed = await history.completedMigrations(this.#target.connection);
       const model = await modelForPlanning(this.#target, history, copy.down);
       const all = completed.map((record) => record.migration);
@@ -209,8 +210,14 @@ function assertUniqueTags(migrations: readonly Migration[]): void {
   }
 }
 
-function assertSameChecksum(migration: Migration, { row }: HistoryRecord): void {
+async function assertSameMigration(
+  { connection }: Target,
+  history: History,
+  migration: Migration,
+  { row }: HistoryRecord,
+): Promise<void> {
   if (row.checksum === checksum(migration)) return;
+  await assertRowsUnchanged(connection, history, [migration]);
   throw new SvcError('migration_edited', `Another migration is applied under the tag "${migration.tag}".`, {
     why: 'Its checksum differs from the one in the history.',
     state: 'Nothing was changed.',

@@ -17,7 +17,7 @@ import {
   tagOrderedCount,
 } from './order.ts';
 import { allowsExisting, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
-import { assertReconciled, reconcile, unknownMigrationError } from './reconcile.ts';
+import { assertNoneFailed, reconcile, unknownMigrationError } from './reconcile.ts';
 import { replayDifferences, replayMigrations } from './replay.ts';
 import type { Target } from './target.ts';
 
@@ -33,7 +33,7 @@ export function lastToKeep(
 ): HistoryRecord | undefined {
   const count = given ?? 1;
   const { failed, interrupted } = reconcile([], history);
-  assertReconciled({ edited: [], missing: [], failed });
+  assertNoneFailed(failed);
   assertNoneBeingApplied(history);
   const completed = history.completed();
   const [unfinished] = interrupted;

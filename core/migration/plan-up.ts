@@ -6,7 +6,7 @@ import { keeping, type Replace } from './keep.ts';
 import type { Migration } from './migration.ts';
 import { appliedMigrations, assertOrder, fitsOnlyInTagOrder } from './order.ts';
 import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
-import { assertReconciled, type DefinedMigration, reconcile } from './reconcile.ts';
+import { assertReconciled, type DefinedMigration } from './reconcile.ts';
 import type { Target } from './target.ts';
 
 export interface PlanUpOptions {
@@ -32,8 +32,7 @@ export async function planUp(
   options: PlanUpOptions,
   rolledBack: ReadonlySet<string>,
 ): Promise<PlannedMigration[]> {
-  const reconciled = reconcile(defined, history);
-  assertReconciled(reconciled);
+  const reconciled = await assertReconciled(target.connection, defined, history);
   const wanted = wantedBy(reconciled.pending, options);
   const end = wanted.findIndex(({ tag }) => rolledBack.has(tag));
   const pending = end < 0 ? wanted : wanted.slice(0, end);

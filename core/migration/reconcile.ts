@@ -1,5 +1,7 @@
+import type { Connection } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import { type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
+import { assertUnchanged } from './history-damage.ts';
 import type { Migration } from './migration.ts';
 
 /** A migration that exists outside the history, usually in a file. */
@@ -47,12 +49,18 @@ export function reconcile(defined: readonly DefinedMigration[], history: History
   };
 }
 
-/** Throws if applied files were edited or are missing, or if a migration failed and needs a decision. */
-export function assertReconciled({
-  edited,
-  missing,
-  failed,
-}: Pick<ReconcileResult, 'edited' | 'missing' | 'failed'>): void {
+/**
+ * As `reconcile`. Throws if a row was changed, if applied files were edited or are missing, or if a migration failed and needs
+ * a decision.
+ */
+export async function assertReconciled(
+  connection: Connection,
+  defined: readonly DefinedMigration[],
+  history: History,
+): Promise<ReconcileResult> {
+  const reconciled = reconcile(defined, history);
+  const { edited, missing, failed } = reconciled;
+  await assertRowsUnchanged(connection, history, edited);
   const [firstEdited] = edited;
   if (firstEdited) {
     throw new SvcError('migration_edited', `The migration "${firstEdited.tag}" was edited after it was applied.`, {
@@ -75,8 +83,24 @@ export function assertReconciled({
       details: { tags: missing.map(({ row }) => row.tag) },
     });
   }
-  const [firstFailed] = failed;
-  if (firstFailed) throw interruptedError(firstFailed);
+  assertNoneFailed(failed);
+  return reconciled;
+}
+
+export function assertNoneFailed([first]: ReconcileResult['failed']): void {
+  if (first) throw interruptedError(first);
+}
+
+/** Of migrations that differ from their rows: throws `history_damaged` if it is the checksum of a row that was changed. */
+export async function assertRowsUnchanged(
+  connection: Connection,
+  history: History,
+  edited: readonly Pick<DefinedMigration, 'tag'>[],
+): Promise<void> {
+  const tags = new Set(edited.map(({ tag }) => tag));
+  if (tags.size === 0) return;
+  for (const { row, migration } of await history.completedMigrations(connection))
+    if (tags.has(row.tag)) assertUnchanged(row, migration);
 }
 
 function andMore(count: number): string {

@@ -4,6 +4,7 @@ import { CLOCK, type RecordWrite, recordUpdate, recordWrite, type Writable } fro
 import type { PlanPart } from './bound-plan.ts';
 import { assertConfirmed } from './confirm-decision.ts';
 import { correctMigration, editedError } from './correct.ts';
+import { assertUnchanged } from './history-damage.ts';
 import { auditTable, type HistoryRow, historyTable, osActor } from './history-table.ts';
 import { approvalOf, recordCommitted } from './journal.ts';
 import { type LockSessionOptions, withLockedHistory } from './lock-session.ts';
@@ -51,6 +52,7 @@ export async function resolveMigration(
     const { record, version } = stored;
     assertNeedsDecision(record, action);
     const edited = editedFile(record, options.defined);
+    if (edited && (action === 'applied' || action === 'retry')) assertUnchanged(record, record.migration);
     if (edited && action === 'applied') throw editedError(record, edited);
     if (action === 'retry' && !record.journal) throw nothingToRetryError(record);
     return { record, version, edited, part: partOf(record, action, edited) };

@@ -2,7 +2,7 @@ import { assertDatabaseOwner, History, type HistorySummary, isRollback } from '.
 import type { HistoryOrigin } from './history-table.ts';
 import { historyOrderDifferences } from './order.ts';
 import { type KeptEntry, listKept } from './purge.ts';
-import { type DefinedMigration, reconcile } from './reconcile.ts';
+import { assertRowsUnchanged, type DefinedMigration, reconcile } from './reconcile.ts';
 import type { Target } from './target.ts';
 
 /** An unfinished migration is `running` while a process holds the lock, and otherwise `interrupted`. */
@@ -47,6 +47,7 @@ export async function status(target: Target, defined: readonly DefinedMigration[
   await assertDatabaseOwner(target);
   const { history, isLocked } = await readWithLockState(target.connection);
   const reconciled = reconcile(defined, history);
+  await assertRowsUnchanged(target.connection, history, reconciled.edited);
   const edited = new Set(reconciled.edited.map(({ tag }) => tag));
   const missing = new Set(reconciled.missing.map(({ row }) => row.tag));
   const files = new Map(defined.flatMap(({ tag, file }) => (file === undefined ? [] : [[tag, file] as const])));

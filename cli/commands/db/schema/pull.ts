@@ -23,7 +23,7 @@ import {
   rawMentions,
   withoutRawMade,
 } from '../../../../core/migration/raw-mentions.ts';
-import { assertReconciled, reconcile } from '../../../../core/migration/reconcile.ts';
+import { assertReconciled } from '../../../../core/migration/reconcile.ts';
 import { type StatusEntry, status } from '../../../../core/migration/status.ts';
 import { type DatabaseObject, nameInTable, type ObjectModel } from '../../../../core/schema/database-object.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
@@ -68,7 +68,7 @@ export default class Pull extends DatabaseCommand {
     const files = await this.migrations(tag);
     const target = await this.connect(tag);
     const { entries } = await status(target, files);
-    assertReconciled(reconcile(files, await History.read(target.connection)));
+    await assertReconciled(target.connection, files, await History.read(target.connection));
     await this.#assertNonePending(tag, entries.filter(({ state }) => state !== 'completed').length);
     assertExported(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
     const model = modelFromFiles(files, target.dialect.name, true);

@@ -1,3 +1,4 @@
+import { isSvcError } from '../../../../core/errors.ts';
 import { isObjectUnknown, retryDuringSchemaLag } from './schema-lag.ts';
 import type { Session } from './session.ts';
 
@@ -42,6 +43,7 @@ export async function ifMissing<T>(
     return await retryDuringSchemaLag(query, isLag);
   } catch (error) {
     if (isMissing) return otherwise();
-    throw error;
+    // One table has the records of several collections.
+    throw isSvcError(error) ? error.with({ details: { table } }) : error;
   }
 }
