@@ -54,6 +54,32 @@ for (const engine of committingEngines) {
     references: { table: 'parents', columns: ['id'] },
   } as const;
 
+  on(
+    'a rollback that creates a referenced table without its rows runs nothing while rows reference it',
+    async (adapter, url) => {
+      const one = await connectTarget(engine.dialect, url, { allowCopy: true });
+      const refers = migration('20260102_000000_refers').addConstraint('big', foreignKey).build();
+      const dropped: readonly Operation[] = [
+        { type: 'dropConstraint', collection: 'big', constraint: 'f' },
+        { type: 'dropCollection', collection: 'parents' },
+      ];
+      const create: Operation = { type: 'createCollection', name: 'parents', fields: [key] };
+      const add: Operation = { type: 'addConstraint', collection: 'big', constraint: foreignKey };
+      const files = all(refers, { tag: '20260103_000000_drops', name: 'drops', up: dropped, down: [create, add] });
+      await adapter.connection.query('INSERT INTO parents VALUES (7)');
+      await adapter.connection.query('UPDATE big SET n = 7 WHERE id < 3');
+      await migrate(one, files, { allowDestructive: true });
+      const error = await expectError(rollback(one, { allowDestructive: true }), 'data_violates');
+      assert.match(error.why ?? '', /"parents" is created first, without rows\. "big" has 2 such rows/);
+      assert.deepEqual(await fields(one, 'parents'), []);
+      await adapter.connection.query('UPDATE big SET n = NULL');
+      const { migrations } = await rollback(one, { allowDestructive: true });
+      assert.equal(migrations.length, 1);
+      assert.ok((await one.connection.introspect()).get('big')?.constraints.has('f'));
+      await one.connection.close();
+    },
+  );
+
   on('a field or table that a view or a trigger reads is neither renamed nor dropped', async (adapter) => {
     const query = (text: string) => adapter.connection.query(text);
     await query('CREATE VIEW sums AS SELECT b.s AS text, p.id FROM big b JOIN parents p ON p.id = b.n');

@@ -29,7 +29,7 @@ export interface TableChange {
   readonly violations: readonly (Violation & { readonly source: ChangedSource })[];
 }
 
-/** Tables under the names that they will have: a WITH clause that renames their columns, or an empty text. */
+/** Tables under the names, and with the rows, that they will have: a WITH clause, or an empty text. */
 interface ChangedSource {
   readonly withClause: string;
 }
@@ -55,6 +55,8 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
   const droppedObjects = new Set<string>();
   const foreignKeys: AddedForeignKey[] = [];
   const names = new PresentNames();
+  /** Tables that the run has created, and that have no rows. */
+  const created = new Set<string>();
   let hasRaw = false;
   const presentColumns = (table: string, columns: readonly string[]): PresentColumns | undefined => {
     const present = hasRaw ? undefined : names.table(table);
@@ -64,6 +66,11 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
   const sourceOf = (reads: Violation['reads']): ChangedSource | undefined => {
     const renamed: string[] = [];
     for (const [table, columns] of Object.entries(reads)) {
+      if (created.has(table) && !hasRaw) {
+        const selected = columns.map((column) => `NULL AS ${quoteIdentifier(column)}`);
+        renamed.push(`${quoteIdentifier(table)} AS (SELECT ${selected.join(', ')} FROM DUAL WHERE FALSE)`);
+        continue;
+      }
       const present = presentColumns(table, columns);
       if (!present) return undefined;
       if (present.table === table && present.columns.every((column, index) => column === columns[index])) continue;
@@ -87,6 +94,8 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
     const table = names.table(plan.table);
     if (plan.kind !== 'alterTable') {
       if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);
+      if (plan.kind === 'createTable') created.add(plan.table);
+      else created.delete(plan.table);
       names.forget(plan.table);
       continue;
     }
@@ -113,17 +122,30 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
         source: sourceOf({ [plan.table]: columns }),
         violations: found.flatMap((violation) => {
           const source = sourceOf(violation.reads);
-          return source ? [{ ...violation, source }] : [];
+          if (!source) return [];
+          const parent = violation.foreignKey?.parent;
+          return [
+            { ...(parent !== undefined && created.has(parent) ? toEmpty(violation, parent) : violation), source },
+          ];
         }),
       };
       changes.set(table.name, [...(changes.get(table.name) ?? []), change]);
       for (const clause of plan.clauses) applyToNames(table, clause);
     }
     const newName = newNameIn(plan);
-    if (newName !== undefined) names.rename(plan.table, newName);
+    if (newName === undefined) continue;
+    names.rename(plan.table, newName);
+    if (created.delete(plan.table)) created.add(newName);
   }
   return { changes, dropped, foreignKeys, droppedObjects };
 }
+
+/** The violation of a foreign key to a table that the run has created: no value finds its row. */
+const toEmpty = (violation: Violation, parent: string): Violation => ({
+  ...violation,
+  why: `${violation.why} The table "${parent}" is created first, without rows.`,
+  next: 'Set these values to NULL or delete the rows that have them, then run the command again.',
+});
 
 const columnAs = (column: string, name = column): string => `${quoteIdentifier(column)} AS ${quoteIdentifier(name)}`;
 
