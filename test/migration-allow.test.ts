@@ -4,7 +4,7 @@ import { migration } from '../core/migration/builder.ts';
 import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { MigrationEngine } from '../core/migration/migration-engine.ts';
-import type { PlannedMigration } from '../core/migration/plan.ts';
+import type { PlannedMigration } from '../core/migration/planned-migration.ts';
 import type { RunEvent } from '../core/migration/preview.ts';
 import { assertNothingLost } from '../core/migration/rollback-losses.ts';
 import { committingEngines, sqlEngines, type TestEngine } from './kit/engines.ts';

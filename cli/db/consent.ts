@@ -1,7 +1,7 @@
 import type { Runtime } from '../../config/load/runtime.ts';
 import { SvcError } from '../../core/errors.ts';
-import { type PlannedMigration, destructiveStatements as textsOf } from '../../core/migration/plan.ts';
 import { mayDestroy } from '../../core/migration/plan-description.ts';
+import { type PlannedMigration, destructiveStatements as textsOf } from '../../core/migration/planned-migration.ts';
 import type { RollbackOptions } from '../../core/migration/preview.ts';
 import { assertNothingLost } from '../../core/migration/rollback-losses.ts';
 import type { Target } from '../../core/migration/target.ts';

@@ -1,18 +1,14 @@
 import { describeError, isSvcError } from '../errors.ts';
 import { requiredCollections } from '../migration/affected-collections.ts';
+import { allowsExisting, matchesExisting } from '../migration/existing-table.ts';
 import type { History } from '../migration/history.ts';
 import { keeping } from '../migration/keep.ts';
 import { withoutKept } from '../migration/kept.ts';
 import { withRecoveredHistory } from '../migration/lock-session.ts';
 import type { Migration } from '../migration/migration.ts';
-import {
-  allowsExisting,
-  matchesExisting,
-  modelForPlanning,
-  type PlannedMigration,
-  planMigration,
-} from '../migration/plan.ts';
+import { modelForPlanning, planMigration } from '../migration/plan.ts';
 import { reviewBeforeLock } from '../migration/plan-approval.ts';
+import type { PlannedMigration } from '../migration/planned-migration.ts';
 import { replayMigrations } from '../migration/replay.ts';
 import { runMigration } from '../migration/runner.ts';
 import { availableTag, nameOfTag } from '../migration/tag.ts';

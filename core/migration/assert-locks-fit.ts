@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import type { PlannedMigration } from './plan.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import type { Target } from './target.ts';
 
 /** Any server has room for so many. */

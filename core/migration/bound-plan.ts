@@ -1,7 +1,7 @@
 import { canonicalJson, jsonDigest } from '../json.ts';
 import { type History, stateOf } from './history.ts';
-import type { PlannedMigration } from './plan.ts';
 import type { BoundPlan } from './plan-approver.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 

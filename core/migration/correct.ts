@@ -5,7 +5,8 @@ import { serializeModel } from '../schema/model.ts';
 import type { HistoryRecord } from './history.ts';
 import { type HistoryRow, historyTable, type Journal } from './history-table.ts';
 import { approvalOf, type MigrationRun, recordCommitted } from './journal.ts';
-import { modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
+import { modelForPlanning, planMigration } from './plan.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import type { DefinedMigration } from './reconcile.ts';
 
 /**

@@ -4,7 +4,7 @@ import { recordUpdate } from '../records.ts';
 import type { HistoryRecord } from './history.ts';
 import { historyTable } from './history-table.ts';
 import { type HistoryUpdate, type JournaledSegment, type MigrationRun, recordCommitted } from './journal.ts';
-import { isAtomic, type PlannedMigration } from './plan.ts';
+import { isAtomic, type PlannedMigration } from './planned-migration.ts';
 import { interruptedError } from './reconcile.ts';
 import { stepOutcome } from './step-outcome.ts';
 

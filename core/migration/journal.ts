@@ -5,8 +5,8 @@ import { serializeModel } from '../schema/model.ts';
 import { version } from '../version.ts';
 import type { History, HistoryRecord } from './history.ts';
 import { type HistoryRow, historyTable, type Journal, osActor } from './history-table.ts';
-import { type PlannedMigration, verifiableCollections } from './plan.ts';
 import type { ReviewedPlan } from './plan-approver.ts';
+import { type PlannedMigration, verifiableCollections } from './planned-migration.ts';
 import { nameOfTag } from './tag.ts';
 import type { Target } from './target.ts';
 

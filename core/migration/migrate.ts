@@ -1,10 +1,10 @@
 import { isSvcError, type SvcError } from '../errors.ts';
 import type { History, HistoryRecord } from './history.ts';
 import { type LockSessionOptions, withRecoveredHistory } from './lock-session.ts';
-import type { PlannedMigration } from './plan.ts';
 import { isPlanReviewed, reviewPlan } from './plan-approval.ts';
 import { assertNoneBeingApplied, lastToKeep, planDown } from './plan-down.ts';
 import { contractsOf, planUp, wantedBy } from './plan-up.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import {
   assertPlanConfirmed,
   planDownAfterRecovery,

@@ -4,7 +4,6 @@ import { readApprovalStore } from './approval-table.ts';
 import { bindPlan, differenceOf, digestOf, historyDigest, type PlanPart } from './bound-plan.ts';
 import { assertDatabaseOwner, History } from './history.ts';
 import type { MigrationRun } from './journal.ts';
-import type { PlannedMigration } from './plan.ts';
 import {
   type AskOptions,
   type BoundPlan,
@@ -16,6 +15,7 @@ import {
 } from './plan-approver.ts';
 import { continuesClaim, readClaim, writeClaim } from './plan-claim.ts';
 import { effectsOf, lossLine, mayDestroy, type PlanEffects, reasonOf, shownPlan } from './plan-description.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import type { Target } from './target.ts';
 
 /*

@@ -4,6 +4,7 @@ import type { MutableSchema } from '../schema/mutable-schema.ts';
 import type { MigrationOperation } from '../schema/operation.ts';
 import { affectedCollections, affectedMembers, requiredCollections } from './affected-collections.ts';
 import { assertKeepsEarlier } from './assert-keeps-earlier.ts';
+import { allowsExisting } from './existing-table.ts';
 import { assertHistoryVersion, type History, type HistoryRecord, type HistorySummary, isRollback } from './history.ts';
 import { HISTORY_VERSION, historyTable } from './history-table.ts';
 import { restoreKept } from './keep.ts';
@@ -16,7 +17,8 @@ import {
   rollbackOption,
   tagOrderedCount,
 } from './order.ts';
-import { allowsExisting, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
+import { modelForPlanning, planMigration } from './plan.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import { assertNoneFailed, reconcile, unknownMigrationError } from './reconcile.ts';
 import { replayDifferences, replayMigrations } from './replay.ts';
 import type { Target } from './target.ts';

@@ -5,7 +5,8 @@ import type { History, HistoryRecord } from './history.ts';
 import { keeping, type Replace } from './keep.ts';
 import type { Migration } from './migration.ts';
 import { appliedMigrations, assertOrder, fitsOnlyInTagOrder } from './order.ts';
-import { destructiveStatements, modelForPlanning, type PlannedMigration, planMigration } from './plan.ts';
+import { modelForPlanning, planMigration } from './plan.ts';
+import { destructiveStatements, type PlannedMigration } from './planned-migration.ts';
 import { assertReconciled, type DefinedMigration } from './reconcile.ts';
 import type { Target } from './target.ts';
 
@@ -38,21 +39,12 @@ export async function planUp(
   const pending = end < 0 ? wanted : wanted.slice(0, end);
   if (pending.length === 0) return [];
   const completed = await appliedMigrations(target.connection, history);
-  const model = await modelForPlanning(
-    target,
-    history,
-    pending.flatMap(({ migration }) => migration.up),
-  );
-  const created = new CreatedTables();
-  const keepOf = await keeping(
-    target,
-    history,
-    'file',
-    pending.map(({ migration }) => migration),
-    options.keepMs,
-  );
-  const planned: PlannedMigration[] = [];
   const migrations = pending.map(({ migration }) => migration);
+  const up = migrations.flatMap((one) => one.up);
+  const model = await modelForPlanning(target, history, up);
+  const created = new CreatedTables();
+  const keepOf = await keeping(target, history, 'file', migrations, options.keepMs);
+  const planned: PlannedMigration[] = [];
   const { name: dialect } = target.dialect;
   try {
     for (const one of pending) {

@@ -2,15 +2,14 @@ import type { Statement } from '../dialect.ts';
 import { isSvcError, SvcError } from '../errors.ts';
 import { applyInPlace } from '../schema/apply.ts';
 import { isObjectOperation } from '../schema/database-object.ts';
-import { defineCollection } from '../schema/define.ts';
-import type { Collection, ForeignKey, SchemaModel } from '../schema/model.ts';
+import type { Collection, ForeignKey } from '../schema/model.ts';
 import { modelOperations } from '../schema/model-operations.ts';
 import type { MutableSchema } from '../schema/mutable-schema.ts';
 import { assertNewNamesFree, assertTableName } from '../schema/names.ts';
-import type { CreateCollection, MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
+import type { MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { type CompileContext, compileOperation } from './compile-operation.ts';
-import { drift } from './drift.ts';
+import { allowsExisting, matchesExisting } from './existing-table.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
 import type { Replace } from './keep.ts';
@@ -18,43 +17,9 @@ import { addKeptFields, forgetKept, type Keep } from './kept.ts';
 import { assertKnownDialects } from './known-dialects.ts';
 import { checksum, type Migration } from './migration.ts';
 import { compileObject } from './objects.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import { wouldDestroyData } from './raw-effect.ts';
 import type { DatabaseAccess, Target } from './target.ts';
-
-type Direction = 'up' | 'down';
-
-/** One direction of a migration, compiled to statements. */
-export interface PlannedMigration {
-  readonly tag: string;
-  readonly origin: HistoryOrigin;
-  readonly direction: Direction;
-  readonly migration: Migration;
-  readonly checksum: string;
-  readonly steps: readonly JournalStep[];
-  readonly statements: readonly Statement[];
-  /** The operation of each statement; absent if it was compiled earlier and is only being finished. */
-  readonly operations?: readonly MigrationOperation[];
-  /** Only what is left of a run that was interrupted, which the next run finishes. */
-  readonly isInterrupted?: true;
-  /** The request under which a run began that was interrupted. */
-  readonly approval?: string;
-  /** What runs in place of the operations of the migration: it keeps what it drops, or restores what it kept. */
-  readonly ran?: readonly MigrationOperation[];
-  /** What it keeps. */
-  readonly keeps?: readonly Keep[];
-  /** Of a rollback: what does not come back, because it was purged, in words. */
-  readonly purged?: readonly string[];
-  /** The affected collections before the migration; undefined if an older SDK started it. */
-  readonly before: SchemaModel | undefined;
-  /** Tables of `createCollection … ifNotExists` that exist already; absent if it has no such operation. */
-  readonly preexisting?: readonly string[];
-  /** Those of them that another program created: they become known to svc when the migration runs. */
-  readonly adopted?: readonly Collection[];
-  /** How many locks it needs at least; absent where they are not limited. */
-  readonly locks?: number;
-  /** The operations that destroy data; absent if it was compiled earlier and is only being finished. */
-  readonly destructive?: readonly MigrationOperation[];
-}
 
 interface PlanOptions {
   /** Operations to leave out. */
@@ -71,7 +36,7 @@ interface PlanOptions {
 export async function planMigration(
   target: Target,
   migration: Migration,
-  direction: Direction,
+  direction: PlannedMigration['direction'],
   origin: HistoryOrigin,
   model: MutableSchema,
   {
@@ -241,53 +206,6 @@ function applyToModel({ dialect }: Target, operation: ModelOperation, model: Mut
   }
 }
 
-export function allowsExisting(operation: MigrationOperation): operation is CreateCollection {
-  return operation.type === 'createCollection' && operation.options?.sqlOptions?.ifNotExists === true;
-}
-
-/**
- * Whether the table of an `ifNotExists` operation exists; it is then in the model. Throws `table_differs` if its fields
- * differ. Adds it to `adopted` if another program created it and the catalog does not describe all of it.
- */
-export async function matchesExisting(
-  { connection }: Target,
-  operation: CreateCollection,
-  model: MutableSchema,
-  adopted: Collection[] = [],
-): Promise<boolean> {
-  const found = await connection.introspect([operation.name]);
-  if (!found.has(operation.name)) return false;
-  const defined = defineCollection(operation);
-  const differencesFrom = (one: SchemaModel) =>
-    drift(connection, fieldsOnly(new Map([[operation.name, defined]])), fieldsOnly(one));
-  let differences = await differencesFrom(found);
-  const described = differences.length > 0 ? await connection.introspectAs?.(defined) : undefined;
-  if (described) {
-    differences = await differencesFrom(new Map([[operation.name, described]]));
-    if (differences.length === 0) adopted.push(defined);
-  }
-  if (differences.length > 0) {
-    throw new SvcError(
-      'table_differs',
-      `The table "${operation.name}" already exists and does not match the definition.`,
-      {
-        why: differences.join('; '),
-        state: 'Nothing was changed.',
-        next: ['Change the definition to match the table, or use another name.'],
-      },
-    );
-  }
-  if (!model.has(operation.name)) model.set(operation.name, defined);
-  return true;
-}
-
-/** createCollection defines fields only: indexes and constraints come from operations of their own. */
-function fieldsOnly(model: SchemaModel): SchemaModel {
-  return new Map(
-    [...model].map(([name, collection]) => [name, { ...collection, indexes: new Map(), constraints: new Map() }]),
-  );
-}
-
 /** Adjacent transactional statements form one step; every other statement is a step of its own. */
 function groupIntoSteps(compiled: readonly { operation: number; statement: Statement }[]): JournalStep[] {
   const steps: { operation: number; transactional: boolean; statements: Statement[] }[] = [];
@@ -297,36 +215,6 @@ function groupIntoSteps(compiled: readonly { operation: number; statement: State
     else steps.push({ operation, transactional: statement.transactional, statements: [statement] });
   }
   return steps;
-}
-
-/** The operations that run, to which those of the steps are indexes. */
-export const operationsOf = ({ ran, migration, direction }: PlannedMigration): readonly MigrationOperation[] =>
-  ran ?? migration[direction];
-
-/** The operations that a step contains, as an index and a count. */
-export function operationsOfStep(
-  planned: PlannedMigration,
-  step: number,
-): { readonly first: number; readonly count: number } {
-  const { steps } = planned;
-  const { length } = operationsOf(planned);
-  const first = steps[step]?.operation ?? length;
-  const next = steps[step + 1]?.operation ?? length;
-  return { first, count: Math.max(1, next - first) };
-}
-
-/** The collections affected by what the raw statements of a step make. */
-export function verifiableCollections(planned: PlannedMigration, step: number, dialect: string): readonly string[] {
-  const { first, count } = operationsOfStep(planned, step);
-  const raw = operationsOf(planned)
-    .slice(first, first + count)
-    .filter(({ type }) => type === 'raw');
-  return modelOperations(raw, dialect).flatMap(affectedCollections);
-}
-
-/** Whether the whole migration commits in one transaction together with its history row. */
-export function isAtomic({ steps }: PlannedMigration): boolean {
-  return steps.length === 0 || (steps.length === 1 && steps[0]?.transactional === true);
 }
 
 /**
@@ -367,10 +255,4 @@ function tablesDroppedWithCascade(operations: readonly MigrationOperation[]): Re
     if (operation.type === 'renameCollection' && names.has(operation.to)) names.add(operation.collection);
   }
   return names;
-}
-
-/** The texts of the statements that destroy data and need permission: none if the migration permits its own. */
-export function destructiveStatements({ statements, direction, migration }: PlannedMigration): readonly string[] {
-  if (direction === 'up' && migration.allow?.includes('destructive')) return [];
-  return statements.filter(({ destructive }) => destructive).map(({ text }) => text);
 }

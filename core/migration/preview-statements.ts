@@ -2,7 +2,7 @@ import type { Connection, PreflightReport, Statement, StatementLock, TableCopy }
 import { isSvcError } from '../errors.ts';
 import type { MigrationOperation } from '../schema/operation.ts';
 import { affectedCollections } from './affected-collections.ts';
-import type { PlannedMigration } from './plan.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import type { Target } from './target.ts';
 
 /** A statement of a plan, with what it would do to the current rows as far as that is known. */

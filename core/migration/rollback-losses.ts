@@ -1,6 +1,6 @@
 import { isSvcError, SvcError } from '../errors.ts';
 import { affectedCollections } from './affected-collections.ts';
-import type { PlannedMigration } from './plan.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import type { Target } from './target.ts';
 
 /** Throws `destructive` if a rollback destroys rows. */

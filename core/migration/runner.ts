@@ -16,8 +16,8 @@ import {
   statementsBeforeStep,
 } from './journal.ts';
 import { writeKept } from './kept.ts';
-import type { PlannedMigration } from './plan.ts';
 import { runReviewed } from './plan-approval.ts';
+import type { PlannedMigration } from './planned-migration.ts';
 import { assertEffect, withVerification } from './verify-effect.ts';
 
 const MAX_BATCH_STEPS = 50;

@@ -10,7 +10,7 @@ import { modelFromMigrations } from './history.ts';
 import type { JournalStep } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
 import { withoutKept } from './kept.ts';
-import { operationsOf, type PlannedMigration } from './plan.ts';
+import { operationsOf, type PlannedMigration } from './planned-migration.ts';
 
 /** Whether a started step took effect, by its own check or by the catalog compared with the model before and after. */
 export async function stepOutcome(

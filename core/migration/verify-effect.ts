@@ -5,7 +5,7 @@ import { describeDifferences } from '../schema/diff.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import { drift, withoutUnknownReferences } from './drift.ts';
 import type { MigrationRun } from './journal.ts';
-import { operationsOfStep, type PlannedMigration, verifiableCollections } from './plan.ts';
+import { operationsOfStep, type PlannedMigration, verifiableCollections } from './planned-migration.ts';
 import { modelsAround } from './step-outcome.ts';
 
 /**
