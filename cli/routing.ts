@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Cli } from 'clipanion';
 import { SvcError } from '../core/errors.ts';
 import { nearest } from '../core/nearest.ts';
@@ -117,7 +118,7 @@ export function assertOptionValues(
   const lists = Object.values(command).filter((value) => Array.isArray(value));
   for (const [name, values] of valuesByOption(args, commandHelpData(entry, cli).options)) {
     // Only a command whose option is repeatable has its values as a list.
-    const isRepeatable = lists.some((list) => values.every((value) => list.includes(value)));
+    const isRepeatable = lists.some((list) => isDeepStrictEqual(list, values));
     if (values.length > 1 && !isRepeatable) {
       throw new SvcError('usage', `The option ${name} is given ${values.length} times.`, {
         why: `Its values are ${values.map((value) => `"${value}"`).join(' and ')}.`,

@@ -282,8 +282,8 @@ export interface Connection<Step = unknown> {
    */
   run(segments: readonly Segment<Step>[], epoch: number, tookMs?: number, observer?: RunObserver): Promise<RunOutcome>;
   /**
-   * Finds out what is certain about statements in execution order; `operations` has the operation of each. Called under the lock before the first one runs, on
-   * engines that cannot roll DDL back. Changes no table of the model.
+   * Finds out what is certain about statements in execution order; `operations` has the operation of each. Called under the
+   * lock before the first one runs, on engines that cannot roll DDL back. Changes no table of the model.
    */
   preflight?(
     statements: readonly Statement<Step>[],

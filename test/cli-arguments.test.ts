@@ -30,6 +30,12 @@ test(
       [['db', 'migrate', '--db', 'main', '--db', 'other'], '--db', '"main" and "other"'],
       [['db', 'migrate', '--env=dev', '--env', 'staging'], '--env', '"dev" and "staging"'],
       [['db', 'migrate', 'rollback', '-n', '1', '--count=2'], '--count', '"1" and "2"'],
+      // A repeatable option of the same command has that value too.
+      [
+        ['people', 'token', 'create', 'ann', '--group', '9d', '--expires', '9d', '--expires', '9d'],
+        '--expires',
+        '"9d" and "9d"',
+      ],
     ] as const) {
       const { message, why } = await refused(words);
       assert.equal(message, `The option ${name} is given 2 times.`);

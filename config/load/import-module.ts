@@ -14,7 +14,7 @@ const LOAD_TIMEOUT_MS = 30_000;
 export async function loadModule(file: string, loadSdk: LoadSdk, limitMs = LOAD_TIMEOUT_MS): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    // A process that nothing else keeps alive ends at once, and says so.
+    // The timer keeps no process alive: one that waits for nothing else ends at once, which `watchExit` reports.
     timer = setTimeout(() => reject(unfinishedError(file, limitMs)), limitMs).unref();
   });
   try {

@@ -135,9 +135,8 @@ export class PersonTokens {
   }
 
   /**
-   * The id of the store, which remembers who approves plans of migrations: `user:<id>` and `group:<name>`, and who
-   * else verifies them. Throws
-   * `approver_required` for others than it remembers, without the token `by` of one of those.
+   * The id of the store, which remembers who approves plans of migrations: `user:<id>` and `group:<name>`, and who else
+   * verifies them. Throws `approver_required` for others than it remembers, without the token `by` of one of those.
    */
   async keepApprovers(members: readonly string[], by: string | undefined): Promise<string> {
     const groups = [...members].sort();

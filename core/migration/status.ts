@@ -5,8 +5,10 @@ import { type KeptEntry, listKept } from './purge.ts';
 import { assertRowsUnchanged, type DefinedMigration, reconcile } from './reconcile.ts';
 import type { Target } from './target.ts';
 
-/** An unfinished migration is `running` while a process holds the lock, and otherwise `interrupted`. */
-/** `contract` waits for `svc db migrate contract`. */
+/**
+ * An unfinished migration is `running` while a process holds the lock, and otherwise `interrupted`. One that is `contract`
+ * waits for `svc db migrate contract`.
+ */
 type EntryState = 'completed' | 'pending' | 'contract' | 'running' | 'interrupted' | 'failed' | 'edited' | 'missing';
 
 export interface StatusEntry {
