@@ -25,8 +25,8 @@ function fileOf(db: string, dialect: Dialect, { kind, name, definition }: Databa
 }
 
 /**
- * Reads the objects of a database: a file each, `<kind>/<name>.sql`, or with the ending of the engine. Throws `schema_invalid`, with the file, for a kind
- * that the engine does not have, or for a text that does not create the object.
+ * Reads the objects of a database: a file each, `<kind>/<name>.sql`, or with the ending of the engine. Throws
+ * `schema_invalid`, with the file, for a kind that the engine does not have, or for a text that does not create the object.
  */
 export function readObjectFiles(root: string, db: string, dialect: Dialect): ObjectModel {
   const folder = objectsFolder(db);

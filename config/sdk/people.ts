@@ -15,7 +15,8 @@ export class People {
 
   /**
    * Creates a token that is valid for `validForMs`. Its text is in this result only: the store has a hash of it. Throws
-   * `value_invalid`, also for an id that begins with `agent:`, and `approver_required` for a person who may approve migrations, without the token `by` of another.
+   * `value_invalid`, also for an id that begins with `agent:`, and `approver_required` for a person who may approve
+   * migrations, without the token `by` of another.
    */
   async createToken(owner: SignalPrincipal, options: NewToken): Promise<PersonToken & { readonly token: string }> {
     const { config, env } = await this.#runtime();
