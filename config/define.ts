@@ -39,6 +39,11 @@ export interface DatabaseConfig {
   /** PostgreSQL: the schema that contains the tables. */
   readonly schema?: string;
   /**
+   * PostgreSQL: further schemas, with the one of `schema`, which is the first by default. A table of another one has its name before
+   * its own: `billing.invoices`. @experimental
+   */
+  readonly schemas?: readonly string[];
+  /**
    * Keeps what migrations drop for this long, such as `30d`, so that a rollback brings it back; `--keep` says it for one
    * run. Also what `db.schema` and engines drop. @experimental
    */

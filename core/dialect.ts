@@ -85,6 +85,8 @@ export interface ObjectRules<Step = unknown> {
   referredName(object: DatabaseObject): string | undefined;
   /** The part of the text whose names the engine binds to objects. Those of the rest are only looked up when it runs. */
   boundText(object: DatabaseObject): string;
+  /** What an operation on a table needs and does not create, such as the schema of the table. */
+  needs?(operation: Operation): DatabaseObject | undefined;
   /** The new names of values that `replaceObject` renames, where the engine follows in rows and defaults that have them. */
   renamedValues?(before: DatabaseObject, after: DatabaseObject): readonly string[];
   /** Whether `replaceObject` leaves everything in place that depends on the object. */
@@ -136,6 +138,8 @@ export interface Statement<Step = unknown> {
 export interface ConnectOptions {
   /** PostgreSQL: the schema of all tables. Every name is qualified with it. */
   readonly schema?: string;
+  /** PostgreSQL: the schemas whose tables are in the model. Those of another one than `schema` have its name and a dot before their own. */
+  readonly schemas?: readonly string[];
   /** Milliseconds before a connection attempt is abandoned; default 10,000. */
   readonly connectTimeoutMs?: number;
   /** SQL: milliseconds a DDL statement waits for a table lock before it yields to others and retries; default 500. */

@@ -59,9 +59,12 @@ else
     title,
     async () => {
       const queries = await Promise.all([
-        sentBy((exec) => readCatalog(exec, 'public')),
+        sentBy((exec) => readCatalog(exec, { home: 'public', others: [] })),
         sentBy((exec) =>
-          readObjects({ exec, exclusive: (work) => work(exec), close: () => Promise.resolve() }, 'public'),
+          readObjects(
+            { exec, exclusive: (work) => work(exec), close: () => Promise.resolve() },
+            { home: 'public', others: [] },
+          ),
         ),
       ]);
       const read = await rowsFor(TABLES, queries);

@@ -80,7 +80,7 @@ export async function catalogQuery(engine: Name): Promise<string> {
     sent.push(text);
     return [{ rows: [], count: 0 }];
   };
-  if (engine === 'postgresql') await readPostgresql(record, 'public');
+  if (engine === 'postgresql') await readPostgresql(record, { home: 'public', others: [] });
   else await readMysql(record, engine === 'mysql' ? mysqlTraits : mariadbTraits);
   const [text] = sent;
   if (text === undefined || sent.length > 1) throw new Error(`${engine}: ${sent.length} queries, not one`);

@@ -177,14 +177,19 @@ function createRuntime(settings: RuntimeSettings): Runtime {
   const urlOf = (tag: string): string => databaseUrl(config, tag, database(tag), env, root);
 
   const connect = async (tag: string, options: ConnectOptions): Promise<Target> => {
-    const { schema, keep, options: configured } = database(tag);
+    const { schema, schemas, keep, options: configured } = database(tag);
     const url = urlOf(tag);
     const dialect = await dialectOf(tag);
     const kernel = await host.kernel();
-    assertNotShared(used, `${dialect.name} ${identifyDatabase(kernel, dialect, url)} ${schema ?? ''}`, tag);
+    assertNotShared(
+      used,
+      `${dialect.name} ${identifyDatabase(kernel, dialect, url)} ${schema ?? schemas?.[0] ?? ''}`,
+      tag,
+    );
     const { hooks } = kernel;
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal;
-    const settings = { root, ...configured, ...(schema !== undefined && { schema }), ...options, signal };
+    const where = { ...(schema !== undefined && { schema }), ...(schemas !== undefined && { schemas }) };
+    const settings = { root, ...configured, ...where, ...options, signal };
     const connecting = dialect.connect(url, settings).catch((thrown) => {
       const error = signal.aborted ? thrown : connectError(kernel, dialect, thrown);
       // A caller with a time of its own replaces the one in the configuration.

@@ -72,6 +72,12 @@ const plugins: Validator = (value, path, problems) => {
   }
 };
 
+const optionalTexts: Validator = (value, path, problems) => {
+  if (value === undefined) return;
+  if (!Array.isArray(value)) problems.push(`${path}: must be an array of strings, not ${describeKind(value)}.`);
+  else for (const [index, one] of value.entries()) text(one, `${path}[${index}]`, problems);
+};
+
 const secrets: Validator = (value, path, problems) => {
   if (!Array.isArray(value)) problems.push(`${path}: must be an array of secrets, not ${describeKind(value)}.`);
   else for (const [index, secret] of value.entries()) optionalText(secret, `${path}[${index}]`, problems);
@@ -235,10 +241,17 @@ const config = object(
     product: name,
     env: name,
     databases: map(
-      object({ dialect: text, url, schema: optionalText, keep: keptTime, options: map(anything, 'any key') }, [
-        'dialect',
-        'url',
-      ]),
+      object(
+        {
+          dialect: text,
+          url,
+          schema: optionalText,
+          schemas: optionalTexts,
+          keep: keptTime,
+          options: map(anything, 'any key'),
+        },
+        ['dialect', 'url'],
+      ),
     ),
     environments: map(
       object({

@@ -7,7 +7,7 @@ import type { Migration } from '../../core/migration/migration.ts';
 import { type FindRawMention, rawMentions } from '../../core/migration/raw-mentions.ts';
 import { MigrationReplay, replayMigrations } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
-import { type ObjectModel, objectsAfter } from '../../core/schema/database-object.ts';
+import { type DatabaseObject, type ObjectModel, objectKey, objectsAfter } from '../../core/schema/database-object.ts';
 import type { ResolvedDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
 import { diff } from '../../core/schema/diff.ts';
 import { collectionOf } from '../../core/schema/find-or-throw.ts';
@@ -21,10 +21,12 @@ import { contractedBy, expandRenames } from './expand.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
 import { type MigrationPart, splitIntoMigrations } from './migration-parts.ts';
+import { objectFile } from './object-files.ts';
 import { parseRenameFlags } from './rename-flags.ts';
 import { renamesByCopy } from './renames-by-copy.ts';
 import type { SchemaEntry } from './schema-file.ts';
 import { uneditedObjects } from './unedited-objects.ts';
+import type { NewFile } from './write-files.ts';
 
 export interface GenerateOptions {
   readonly dialect: Dialect;
@@ -99,13 +101,26 @@ export const objectsFromFiles = (files: readonly MigrationFile[]): ObjectModel =
   objectsAfter(files.flatMap(({ migration }) => migration.up));
 
 function withObjects(
-  { dialect, objects }: GenerateOptions,
+  { dialect, entry, objects }: GenerateOptions,
   operations: readonly Operation[],
   before: ObjectModel,
 ): readonly MigrationOperation[] {
   if (!dialect.objects) return operations;
-  return arrangeObjects(dialect.objects, operations, { before, after: objects ?? before });
+  if (!objects) return arrangeObjects(dialect.objects, operations, { before, after: before });
+  for (const operation of operations) {
+    const needed = dialect.objects.needs?.(operation);
+    if (needed && !before.has(objectKey(needed)) && !objects.has(objectKey(needed)))
+      throw missingObject(objectFile(entry.db, dialect, needed), needed);
+  }
+  return arrangeObjects(dialect.objects, operations, { before, after: objects });
 }
+
+const missingObject = ({ file, text }: NewFile, { kind, name }: DatabaseObject): SvcError =>
+  new SvcError('schema_invalid', `The ${kind} "${name}" is used, and has no file.`, {
+    why: 'On an empty database, no migration would create it.',
+    state: 'Nothing was written.',
+    next: [`Write ${file}: ${text.trimEnd()}`],
+  });
 
 /**
  * The schema that the migration files produce. A file may change only tables that an earlier file creates, unless the

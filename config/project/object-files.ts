@@ -19,7 +19,7 @@ const SQL = { extension: '.sql', end: ';' };
 
 const fileFormat = ({ objects }: Dialect) => objects?.file ?? SQL;
 
-function fileOf(db: string, dialect: Dialect, { kind, name, definition }: DatabaseObject): NewFile {
+export function objectFile(db: string, dialect: Dialect, { kind, name, definition }: DatabaseObject): NewFile {
   const { extension, end } = fileFormat(dialect);
   return { file: `${objectsFolder(db)}/${kind}/${fileName(name)}${extension}`, text: `${definition}${end}\n` };
 }
@@ -117,12 +117,12 @@ export function writeObjectFiles(
   const written: string[] = [];
   for (const [key, object] of after) {
     if (before.get(key)?.definition === object.definition) continue;
-    const file = fileOf(db, dialect, object);
+    const file = objectFile(db, dialect, object);
     replaceFile(root, file);
     written.push(file.file);
   }
   for (const [key, object] of before)
-    if (!after.has(key)) rmSync(join(root, fileOf(db, dialect, object).file), { force: true });
+    if (!after.has(key)) rmSync(join(root, objectFile(db, dialect, object).file), { force: true });
   return written;
 }
 
@@ -144,7 +144,7 @@ export function backupObjectFiles(
 ): NewFile[] {
   return [...files.values()].flatMap((object) => {
     const isKept = [after, recorded].some((model) => model.get(objectKey(object))?.definition === object.definition);
-    return isKept ? [] : [fileOf(`${db}${BEFORE}${stamp}`, dialect, object)];
+    return isKept ? [] : [objectFile(`${db}${BEFORE}${stamp}`, dialect, object)];
   });
 }
 

@@ -15,6 +15,8 @@ export type NameKind = 'table' | 'field' | 'index' | 'constraint';
 
 /** The names an engine accepts. */
 export interface NameRules extends NameLimit {
+  /** The name of a table may begin with a schema and a dot. Each of the two has the limit. */
+  readonly schemas?: true;
   /** Why a name within the limit is invalid, as a sentence; undefined if it is valid. */
   problem?(name: string, kind: NameKind): string | undefined;
   /**
@@ -32,7 +34,7 @@ export const derivedNameLimit = (rules: NameLimit): NameLimit =>
   rules.max < PORTABLE_NAME_LIMIT.max ? rules : PORTABLE_NAME_LIMIT;
 
 /**
- * `<table>_<columns>_<suffix>`. A name over the limit is cut at a character boundary and ends with the first eight
+ * `<table>_<columns>_<suffix>`, of the table's name in its schema. A name over the limit is cut at a character boundary and ends with the first eight
  * hexadecimal digits of the SHA-256 of the full name.
  */
 export function derivedName(
@@ -41,8 +43,11 @@ export function derivedName(
   suffix: NameSuffix,
   limit: NameLimit = PORTABLE_NAME_LIMIT,
 ): string {
-  return shortName([table, ...columns, suffix].join('_'), limit);
+  return shortName([nameInSchema(table), ...columns, suffix].join('_'), limit);
 }
+
+/** The name of a table without its schema, or whatever else is before the first dot. */
+export const nameInSchema = (table: string): string => table.slice(table.indexOf('.') + 1);
 
 /** A name within the limit, which stays the same for the same `full`. */
 export function shortName(full: string, limit: NameLimit): string {
@@ -63,7 +68,9 @@ const nameLength = (name: string, { unit }: NameLimit): number =>
 
 /** Throws `name_invalid` for a name that the engine truncates or cannot store. */
 export function assertNameFits(engine: string, rules: NameRules, name: string, kind: NameKind): string {
-  const length = nameLength(name, rules);
+  const isInSchema = rules.schemas && kind === 'table' && name.includes('.');
+  const parts = isInSchema ? [name.slice(0, name.indexOf('.')), nameInSchema(name)] : [name];
+  const length = Math.max(...parts.map((part) => nameLength(part, rules)));
   const why =
     length > rules.max ? `It has ${length} ${rules.unit}; the limit is ${rules.max}.` : rules.problem?.(name, kind);
   if (why === undefined) return name;

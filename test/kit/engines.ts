@@ -4,7 +4,7 @@ import type { Target } from '../../core/migration/target.ts';
 import { mariadb } from '../../plugins/dialects/mariadb/dialect.ts';
 import { quoteIdentifier as quoteMysql } from '../../plugins/dialects/mysql/compile/literal.ts';
 import { mysql } from '../../plugins/dialects/mysql/dialect.ts';
-import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/grammar.ts';
+import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/names.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { find } from '../servers/find.ts';
 import type { TestDatabase } from '../suites/test-database.ts';

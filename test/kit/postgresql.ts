@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/grammar.ts';
+import { quoteIdentifier } from '../../plugins/dialects/postgresql/compile/names.ts';
 import { postgresql } from '../../plugins/dialects/postgresql/dialect.ts';
 import { find } from '../servers/find.ts';
 import type { DialectUnderTest } from '../suites/dialect-under-test.ts';

@@ -16,15 +16,16 @@ export interface Project {
   write(file: string, content: string | object): void;
 }
 
-/** A folder with a configuration, a schema file and the real CLI. */
+/** A folder with a configuration, a schema file and the real CLI. `options` are those of each database, next to its URL. */
 export function project(
   databases: Readonly<Record<string, string>>,
   config: object = {},
   variables: Readonly<Record<string, string>> = {},
+  options: object = {},
 ): Project {
   const entries = Object.entries(databases).map(([tag, url]) => [
     tag,
-    { dialect: dialectOf(url), url: { dev: url, prd: url } },
+    { dialect: dialectOf(url), url: { dev: url, prd: url }, ...options },
   ]);
   const root = folder({
     'svc.config.json': {

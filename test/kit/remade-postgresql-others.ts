@@ -1,6 +1,6 @@
 import type { RemadeCases } from './remade-cases.ts';
 
-/** What uses another schema, or a view before it is there: made again, or left out with a warning. */
+/** What uses another schema, or a view before it is there. Of a schema that is not listed, it is left out with a warning. */
 export const POSTGRESQL_OTHERS: RemadeCases = {
   other_view:
     'create schema @_x; create table @_x.t (id int primary key); insert into @_x.t values (1); create view @ as select id from @_x.t',
@@ -155,18 +155,34 @@ export const POSTGRESQL_OTHERS: RemadeCases = {
     'create table @_t (id int primary key); create view @_v as select id from @_t; create materialized view @_m as select * from @_v; create index @_mi on @_m (id); create table @ (id int primary key); create policy p on @ using (id in (select id from @_m)); create rule r as on update to @ do also select * from @_v; insert into @ values (1)',
 };
 
-/** The tables and objects of which a warning says that they are left out, or what of them. */
+/** The tables and objects that are not the same where the configuration lists all schemas, as a warning says. */
 export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'late_atomic',
   'late_check',
   'late_composite',
   'late_table_check',
+  'other_collation',
+  'other_collation_v',
+  'other_composite_table_u',
+  'other_composite_view_u',
+  'other_fn_of_view_t',
+  'other_foreign_table_f',
+  'other_foreign_table_t',
+  'other_foreign_table_v',
+  'other_matview_column_type',
+  'other_operator',
+  'other_operator_v',
+  'other_row_of_own',
+  'other_view_column_type',
+];
+
+/** The same where only the public schema is read. */
+export const POSTGRESQL_UNLISTED_SAID: readonly string[] = [
+  ...POSTGRESQL_OTHERS_SAID,
   'other_aggregate',
   'other_aggregate_called_v',
   'other_aggregate_v',
   'other_check',
-  'other_collation',
-  'other_collation_v',
   'other_column_composite',
   'other_column_domain',
   'other_column_enum',
@@ -174,8 +190,6 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'other_comment_check',
   'other_comment_fk',
   'other_comment_index',
-  'other_composite_table_u',
-  'other_composite_view_u',
   'other_computed',
   'other_default',
   'other_default_seq',
@@ -188,12 +202,8 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'other_domain_type_t',
   'other_exclude',
   'other_fn_of_view',
-  'other_fn_of_view_t',
   'other_fn_of_view_v',
   'other_foreign',
-  'other_foreign_table_f',
-  'other_foreign_table_t',
-  'other_foreign_table_v',
   'other_function_begin',
   'other_function_setof',
   'other_function_setof_v',
@@ -207,9 +217,6 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'other_inherited_type',
   'other_inherits',
   'other_matview',
-  'other_matview_column_type',
-  'other_operator',
-  'other_operator_v',
   'other_partition_default_1',
   'other_partition_fk_1',
   'other_partition_index_1',
@@ -224,7 +231,6 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'other_range_diff_v',
   'other_range_subtype',
   'other_range_subtype_t',
-  'other_row_of_own',
   'other_rule',
   'other_statistics',
   'other_statistics_fn',
@@ -239,7 +245,6 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
   'other_view_chain_b',
   'other_view_chain_c',
   'other_view_chain_d',
-  'other_view_column_type',
   'other_view_function',
   'other_view_trigger',
   'other_view_type',

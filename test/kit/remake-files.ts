@@ -33,17 +33,19 @@ interface Databases {
   readonly before: Facts;
   /** The URL of an empty one. */
   readonly to: string;
+  /** What the configuration says of both, next to the URL. */
+  readonly options?: object;
   readonly readMade: () => Promise<Facts>;
 }
 
 /** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
-export async function remakeFrom({ from, before, to, readMade }: Databases): Promise<Remade> {
-  const pulled = project({ main: from });
+export async function remakeFrom({ from, before, to, options = {}, readMade }: Databases): Promise<Remade> {
+  const pulled = project({ main: from }, {}, {}, options);
   const { warnings } = json(assertExit(await svcHere(['db', 'schema', 'pull', '--json'], pulled.root)));
   assertExit(await svcHere(['db', 'migrate', 'baseline'], pulled.root));
   assert.match(assertExit(await svcHere(['db', 'schema', 'check'], pulled.root)).stdout, /^OK/);
 
-  const made = project({ main: to });
+  const made = project({ main: to }, {}, {}, options);
   made.write(SCHEMA, pulled.read(SCHEMA));
   if (existsSync(join(pulled.root, OBJECTS)))
     cpSync(join(pulled.root, OBJECTS), join(made.root, OBJECTS), { recursive: true });

@@ -6,18 +6,21 @@ import { MYSQL_CASES, MYSQL_SETUP } from './remade-mysql.ts';
 import { MARIADB_ONLY, MARIADB_ONLY_SAID, MYSQL_ONLY, MYSQL_ONLY_SAID } from './remade-mysql-more.ts';
 import { MARIADB_WHOLE, MYSQL_WHOLE } from './remade-mysql-whole.ts';
 import { POSTGRESQL_CASES, POSTGRESQL_SAID, POSTGRESQL_SETUP } from './remade-postgresql.ts';
-import { POSTGRESQL_FACTS } from './remade-postgresql-facts.ts';
+import { postgresqlFacts } from './remade-postgresql-facts.ts';
 import { type Facts, type Remade, remakeFrom } from './remake-files.ts';
 
 /** A grown database of one feature for each table. */
 export interface Grown {
   readonly setup: string;
   readonly cases: RemadeCases;
+  /** All schemas of the database are listed in the configuration; by default only the first one is read. */
+  readonly allSchemas?: true;
 }
 
 /** The features that are tried on an engine, and the tables of which a warning says that they are not the same. */
 export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said: readonly string[] } {
-  if (dialect.name === 'postgresql') return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, said: POSTGRESQL_SAID };
+  if (dialect.name === 'postgresql')
+    return { setup: POSTGRESQL_SETUP, cases: POSTGRESQL_CASES, allSchemas: true, said: POSTGRESQL_SAID };
   const [more, said] =
     name === 'mysql'
       ? [{ ...MYSQL_ONLY, ...MYSQL_WHOLE }, MYSQL_ONLY_SAID]
@@ -26,9 +29,8 @@ export function grownOn({ name, dialect }: TestEngine): Grown & { readonly said:
 }
 
 /** Pulls a database, makes it again from the files on an empty one, compares all facts, and rolls it back to nothing. */
-export async function remake(engine: TestEngine, { setup, cases }: Grown): Promise<Remade> {
+export async function remake(engine: TestEngine, { setup, cases, allSchemas }: Grown): Promise<Remade> {
   let result: Remade | undefined;
-  const facts = engine.dialect.name === 'postgresql' ? factsOfPostgresql : factsOfMysql;
   await engine.withUrl((from, connectFrom) =>
     engine.withUrl(async (to, connectTo) => {
       const source = (await connectFrom()).connection;
@@ -38,10 +40,14 @@ export async function remake(engine: TestEngine, { setup, cases }: Grown): Promi
           throw new Error(`The case ${name} cannot be created`, { cause });
         });
       }
+      if (allSchemas) await source.query('SET search_path TO public');
+      const schemas = allSchemas ? await schemasOf(source) : undefined;
+      const facts = engine.dialect.name === 'postgresql' ? factsOfPostgresql(schemas ?? ['public']) : factsOfMysql;
       const before = await facts(source);
       await source.close();
 
-      result = await remakeFrom({ from, to, before, readMade: () => read(connectTo, facts) });
+      const options = schemas === undefined ? {} : { schemas };
+      result = await remakeFrom({ from, to, before, options, readMade: () => read(connectTo, facts) });
     }),
   );
   if (!result) throw new Error(`${engine.name} gave no database`);
@@ -58,14 +64,23 @@ async function read(connect: () => Promise<Target>, facts: (connection: Connecti
   }
 }
 
-async function factsOfPostgresql(connection: Connection): Promise<Facts> {
-  const found: Facts = new Map();
-  for (const { t, fact } of await connection.query(POSTGRESQL_FACTS)) {
-    const facts = found.get(String(t)) ?? new Set();
-    found.set(String(t), facts.add(respelled(String(fact))));
-  }
-  return found;
+async function schemasOf(connection: Connection): Promise<readonly string[]> {
+  const rows = await connection.query(
+    "SELECT nspname AS name FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' ORDER BY nspname <> 'public', nspname",
+  );
+  return rows.map(({ name }) => String(name));
 }
+
+const factsOfPostgresql =
+  (schemas: readonly string[]) =>
+  async (connection: Connection): Promise<Facts> => {
+    const found: Facts = new Map();
+    for (const { t, fact } of await connection.query(postgresqlFacts(schemas))) {
+      const facts = found.get(String(t)) ?? new Set();
+      found.set(String(t), facts.add(respelled(String(fact))));
+    }
+    return found;
+  };
 
 /** PostgreSQL shows a list of varchar and a cast in another way once what it shows was executed. */
 const respelled = (written: string): string => {

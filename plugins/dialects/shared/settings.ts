@@ -60,6 +60,17 @@ export const stringOption = (description: string): Option<string | undefined> =>
   accepts: (value) => typeof value === 'string' && value !== '',
 });
 
+export const stringsOption = (description: string): Option<readonly string[] | undefined> => ({
+  description,
+  defaultValue: undefined,
+  expected: 'a list of different strings',
+  accepts: (value) =>
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((one) => typeof one === 'string' && one !== '') &&
+    new Set(value).size === value.length,
+});
+
 export const connectTimeoutMs = millisecondsOption('milliseconds before a connection attempt is abandoned', 10_000);
 
 /** For dialects whose driver has no limit of its own. */
@@ -106,7 +117,7 @@ export function readSettings<O extends Options>(title: string, options: O, given
 }
 
 function suggestion(name: string, names: readonly string[]): string {
-  if (name === 'schema') return ': its URL specifies where tables live.';
+  if (name === 'schema' || name === 'schemas') return ': its URL specifies where tables live.';
   if (names.length === 0) return ': it has no options of its own.';
   const closest = nearest(name, names);
   return closest === undefined ? `; known options are ${names.join(', ')}.` : `; did you mean ${closest}?`;

@@ -125,7 +125,7 @@ function renameCollection<Step>(
     for (const { type, name } of derivedConstraints(grammar, field))
       renamed.push({ type, from: name(from, field.name), to: name(to, field.name) });
   }
-  return grammar.renameTable(collection, to, renamed.filter(isChanged));
+  return grammar.renameTable(collection, to, renamed.filter(isChanged), before);
 }
 
 const isChanged = (renamed: RenamedConstraint) => renamed.from !== renamed.to;
@@ -192,14 +192,20 @@ function dropConstraint<Step>(
   return [grammar.dropConstraint(name, constraint)];
 }
 
+const qualified = (
+  grammar: Pick<Grammar, 'quoteIdentifier' | 'qualified'>,
+  table: string,
+  schema = SCHEMA_PLACEHOLDER,
+): string => grammar.qualified?.(table, schema) ?? schema + grammar.quoteIdentifier(table);
+
 /** An ALTER TABLE with a schema placeholder before the table. */
 export function alterTable(
-  { quoteIdentifier }: Pick<Grammar, 'quoteIdentifier'>,
+  grammar: Pick<Grammar, 'quoteIdentifier' | 'qualified'>,
   table: string,
   clauses: readonly string[],
   facts?: StatementFacts,
 ): Statement<SqlText> {
-  return sqlStatement(`ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${clauses.join(', ')}`, facts);
+  return sqlStatement(`ALTER TABLE ${qualified(grammar, table)} ${clauses.join(', ')}`, facts);
 }
 
 /**
@@ -208,7 +214,7 @@ export function alterTable(
  * `sqlStatement` or `alterTable` takes: for a text that is sent as it is, pass the schema or an empty string.
  */
 export function constraintDefinition(
-  grammar: Pick<Grammar, 'quoteIdentifier' | 'expressionProblem'>,
+  grammar: Pick<Grammar, 'quoteIdentifier' | 'qualified' | 'expressionProblem'>,
   constraint: Constraint,
   schema: string = SCHEMA_PLACEHOLDER,
 ): string {
@@ -226,7 +232,7 @@ export function constraintDefinition(
       const { table, columns: target, onDelete, onUpdate } = constraint.references;
       const [, match = '', rest = ''] = /^(MATCH \w+)?\s*(.*)$/is.exec(constraint.native ?? '') ?? [];
       return [
-        `${named} FOREIGN KEY (${columns}) REFERENCES ${schema}${quoteIdentifier(table)} (${target.map(quoteIdentifier).join(', ')})`,
+        `${named} FOREIGN KEY (${columns}) REFERENCES ${qualified(grammar, table, schema)} (${target.map(quoteIdentifier).join(', ')})`,
         match,
         onDelete ? `ON DELETE ${onDelete}` : '',
         onUpdate ? `ON UPDATE ${onUpdate}` : '',

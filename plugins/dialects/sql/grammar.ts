@@ -14,6 +14,8 @@ export interface Grammar<Step = unknown> {
   /** Throws if the engine cannot execute the operation on this model. */
   assertOperation(operation: Operation, before: SchemaModel): void;
   quoteIdentifier(name: string): string;
+  /** A table in a statement, where its name may begin with a schema. `schema` is that of the connection, quoted and with its dot. */
+  qualified?(table: string, schema: string): string;
   /** A string literal. */
   quoteLiteral(value: string): string;
   /** Throws `field_invalid` for a field the engine cannot store. */
@@ -46,7 +48,12 @@ export interface Grammar<Step = unknown> {
     table: { readonly fields: readonly Field[]; readonly key: readonly string[] },
   ): Statement<Step>[];
   dropTable(name: string): Statement<Step>;
-  renameTable(before: Collection, to: string, constraints: readonly RenamedConstraint[]): Statement<Step>[];
+  renameTable(
+    before: Collection,
+    to: string,
+    constraints: readonly RenamedConstraint[],
+    model: SchemaModel,
+  ): Statement<Step>[];
   addConstraint(table: string, constraint: Constraint): Statement<Step>;
   /** Adds the column, and adds or replaces the constraints of its flags. */
   addField(before: Collection, field: Field): readonly Statement<Step>[];

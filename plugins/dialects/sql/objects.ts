@@ -38,6 +38,8 @@ export function assertCreates(object: ObjectName, { words, start, unquote, examp
   if (start === undefined) throw invalid(`It begins with: ${words.slice(0, 4).join(' ')}`);
   if (words[start + 1] === '.') throw invalid('Its name has a schema. Leave it out: svc adds the one of the tables.');
   const written = unquote(words[start] ?? '');
+  if (written.endsWith(`.${name}`))
+    throw invalid('Its name has a schema. Leave it out: its file is named without one.');
   if (written !== name) throw invalid(`It names "${written}", and its file "${name}".`);
   if (table === undefined) return;
   const event = words.indexOf(tableWord, start + 1);

@@ -1,3 +1,5 @@
+import { printedName } from './namespaces.ts';
+
 /** SQL for the name of a function, which `regproc` qualifies where there are several of it. */
 export const functionName = (oid: string): string =>
   `(SELECT CASE WHEN pg_function_is_visible(f.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(f.proname) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE f.oid = ${oid})`;
@@ -36,6 +38,6 @@ export const ROUTINE_ARGUMENTS =
   "CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE pg_get_function_identity_arguments(p.oid) END";
 
 /** SQL for the text of an aggregate; null for another function. `p` is its row of pg_proc. */
-export const AGGREGATE_STATEMENT = `(SELECT 'CREATE AGGREGATE ' || quote_ident(p.proname) || '(' || ${ROUTINE_ARGUMENTS} || E') (\\n  SFUNC = ' || ${functionName('a.aggtransfn')} || E',\\n  STYPE = ' || format_type(a.aggtranstype, NULL)
+export const AGGREGATE_STATEMENT = `(SELECT 'CREATE AGGREGATE ' || ${printedName('p.proname')} || '(' || ${ROUTINE_ARGUMENTS} || E') (\\n  SFUNC = ' || ${functionName('a.aggtransfn')} || E',\\n  STYPE = ' || format_type(a.aggtranstype, NULL)
     ${PARTS.map(([word, value]) => `|| COALESCE(E',\\n  ${word} = ' || ${value}, '')`).join('\n    ')}
     || E'\\n)' FROM pg_aggregate a WHERE a.aggfnoid = p.oid)`;

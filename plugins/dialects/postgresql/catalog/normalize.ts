@@ -4,9 +4,10 @@ import { hasServerSpelling, isSpelledByServer, setFlags } from '../../sql/catalo
 import { columnDefinition } from '../../sql/column.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import { primaryKeyName, uniqueName } from '../../sql/names.ts';
-import { rowsOf, type Session } from '../../sql/session.ts';
-import { grammar, quoteIdentifier } from '../compile/grammar.ts';
+import type { ExecSql, Session } from '../../sql/session.ts';
+import { grammar } from '../compile/grammar.ts';
 import { isIdentity } from '../compile/modify-field.ts';
+import { pathOf, quoteIdentifier, relationOf } from '../compile/names.ts';
 import {
   canonicalOptions,
   canonicalTableOptions,
@@ -18,6 +19,7 @@ import { DEFAULT_STRING_LENGTH } from '../compile/types.ts';
 import { isInvalidStatement } from '../connection/errors.ts';
 import { normalizeDefault } from './defaults.ts';
 import { toModel } from './introspect.ts';
+import type { Schemas } from './namespaces.ts';
 import { readCatalog } from './read-catalog.ts';
 
 /** The part of a model that the catalog stores. Expressions stay as written. */
@@ -88,35 +90,43 @@ function normalizeField(field: Field): Field {
  * back. If the server rejects an expression of a table, for example because a function was dropped, the table keeps its expressions,
  * which differ from any in the catalog. `model` is a result of `normalize`.
  */
-export async function normalizeExpressions(session: Session, model: SchemaModel, home: string): Promise<SchemaModel> {
-  const withExpressions = [...model.values()].filter(
-    (collection) => hasServerSpelling(collection) || isPartitioned(collection),
-  );
-  if (withExpressions.length === 0) return model;
-  const tables = await session.exclusive(async (exec) => {
-    await exec('BEGIN');
-    try {
-      for (const collection of withExpressions) {
-        await exec(`SAVEPOINT before_table; ${createTemporaryTable(collection)}`).catch(async (error) => {
-          if (!isInvalidStatement(error)) throw error;
-          await exec('ROLLBACK TO before_table');
-        });
-      }
-      const [schema] = await rowsOf(exec, 'SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()');
-      return await readCatalog(
-        exec,
-        String(schema?.nspname),
-        withExpressions.map(({ name }) => name),
-        home,
-      );
-    } finally {
-      await exec('ROLLBACK');
+export async function normalizeExpressions(
+  session: Session,
+  model: SchemaModel,
+  schemas: Schemas,
+): Promise<SchemaModel> {
+  const bySchema = new Map<string | undefined, Collection[]>();
+  for (const collection of model.values()) {
+    if (!hasServerSpelling(collection) && !isPartitioned(collection)) continue;
+    const { schema } = relationOf(collection.name);
+    bySchema.set(schema, [...(bySchema.get(schema) ?? []), collection]);
+  }
+  const normal = new Map(model);
+  for (const [schema, collections] of bySchema) {
+    const local = collections.map((one) => ({ ...one, name: relationOf(one.name).name }));
+    const fromServer = await session.exclusive((exec) => readAsTemporary(exec, local, schemas));
+    for (const collection of local) {
+      const name = pathOf({ schema, name: collection.name });
+      normal.set(name, { ...withServerExpressions(collection, fromServer.get(collection.name)), name });
     }
-  });
-  const fromServer = toModel(tables).model;
-  return new Map(
-    [...model].map(([name, collection]) => [name, withServerExpressions(collection, fromServer.get(name))]),
-  );
+  }
+  return normal;
+}
+
+async function readAsTemporary(exec: ExecSql, collections: readonly Collection[], schemas: Schemas) {
+  await exec('BEGIN');
+  try {
+    for (const collection of collections) {
+      await exec(`SAVEPOINT before_table; ${createTemporaryTable(collection)}`).catch(async (error) => {
+        if (!isInvalidStatement(error)) throw error;
+        await exec('ROLLBACK TO before_table');
+      });
+    }
+    const names = collections.map(({ name }) => name);
+    return toModel(await readCatalog(exec, { ...schemas, isTemporary: true }, names)).model;
+  } finally {
+    await exec('ROLLBACK');
+  }
 }
 
 const isPartitioned = ({ options }: Collection): boolean =>

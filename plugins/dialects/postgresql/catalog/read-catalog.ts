@@ -2,6 +2,7 @@ import { isKeptName, KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
+import { modelName, NAMESPACES, relationName, type Schemas, type Scope } from './namespaces.ts';
 import { IS_SERIAL } from './table-statements.ts';
 import { isInherited, isUsableType, USES, usedBy } from './uses.ts';
 
@@ -61,7 +62,7 @@ export interface CatalogConstraint {
   /** `p` primary key, `u` unique, `f` foreign key, `c` check. */
   readonly type: string;
   readonly columns: readonly number[];
-  /** The referenced table and its columns; null for a table of another schema. */
+  /** The referenced table and its columns; null for a table of a schema that is not read. */
   readonly table: string | null;
   readonly target: readonly string[] | null;
   readonly onUpdate: string;
@@ -91,16 +92,11 @@ export interface CatalogIndex {
   readonly options: readonly number[];
 }
 
-/** Reads all tables of a schema, or those named, in one query. Of a temporary one, `home` is the schema of the objects. */
-export async function readCatalog(
-  exec: ExecSql,
-  schema: string,
-  tables?: readonly string[],
-  home = schema,
-): Promise<CatalogTable[]> {
+/** Reads all tables of the schemas, or those named, in one query. */
+export async function readCatalog(exec: ExecSql, scope: Scope, tables?: readonly string[]): Promise<CatalogTable[]> {
   if (tables?.length === 0) return [];
-  const named = tables ? `AND c.relname IN (${tables.map(quoteLiteral).join(', ')})` : '';
-  const rows = await catalogRows(exec, query(schema, home, named));
+  const named = tables ? `AND ${modelName('c.relname')} IN (${tables.map(quoteLiteral).join(', ')})` : '';
+  const rows = await catalogRows(exec, query(scope, named));
   return rows.map((row) => {
     const columns = listOf<CatalogColumn>(row.columns);
     const kept = new Set(columns.filter(({ name }) => isKeptName(name)).map(({ number }) => number));
@@ -119,13 +115,14 @@ export async function readCatalog(
 }
 
 /** The tables and columns that are kept: by the name of each, the table of a column. */
-export async function readKeptNames(exec: ExecSql, schema: string): Promise<ReadonlyMap<string, string | undefined>> {
+export async function readKeptNames(exec: ExecSql, schemas: Schemas): Promise<ReadonlyMap<string, string | undefined>> {
   const rows = await catalogRows(
     exec,
-    `WITH tables AS (SELECT c.oid, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition)
-  SELECT relname AS name, NULL AS "table" FROM tables WHERE relname ~ '^${KEPT_PREFIX}'
-  UNION ALL SELECT a.attname, t.relname FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname ~ '^${KEPT_PREFIX}' AND NOT a.attisdropped`,
+    `WITH ${NAMESPACES(schemas)},
+  tables AS (SELECT c.oid, ${modelName('c.relname')} AS name FROM pg_class c JOIN ns ON ns.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition)
+  SELECT name, NULL AS "table" FROM tables WHERE name ~ '^${KEPT_PREFIX}'
+  UNION ALL SELECT a.attname, t.name FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname ~ '^${KEPT_PREFIX}' AND NOT a.attisdropped`,
   );
   return new Map(rows.map(({ name, table }) => [String(name), typeof table === 'string' ? table : undefined]));
 }
@@ -134,13 +131,13 @@ function listOf<T>(value: unknown): readonly T[] {
   return Array.isArray(value) ? (value as T[]) : [];
 }
 
-const query = (schema: string, home: string, named: string) => `
-WITH RECURSIVE ${USES(quoteLiteral(schema), quoteLiteral(home))},
+const query = (scope: Scope, named: string) => `
+WITH RECURSIVE ${USES(scope)},
 rel AS MATERIALIZED (
-  SELECT c.oid, c.relname, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = ${quoteLiteral(schema)} AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${isInherited('c')} AND c.relname !~ '^_svc_' ${named}
+  SELECT c.oid, ${modelName('c.relname')} AS name, c.relkind, c.relpersistence, array_to_json(c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)) AS parameters FROM pg_class c JOIN ns ON ns.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND NOT ${isInherited('c')} AND c.relname !~ '^_svc_' ${named}
     AND NOT ${ofExtension('pg_class', 'c.oid')})
-SELECT r.relname AS name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
+SELECT r.name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
     'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR ${isUsableType('t.oid')}, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
       (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'comment', col_description(r.oid, a.attnum), 'default', pg_get_expr(d.adbin, d.adrelid),
@@ -156,7 +153,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name',
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped) a ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', c.contype, 'columns', COALESCE(c.conkey, '{}'),
-    'table', CASE WHEN f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) THEN f.relname END,
+    'table', ${relationName('f')},
     'target', CASE WHEN c.contype = 'f' THEN (SELECT json_agg(t.attname ORDER BY u.n) FROM unnest(c.confkey) WITH ORDINALITY u(num, n)
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
     'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
@@ -172,7 +169,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
     'expression', CASE WHEN c.contype = 'c' THEN pg_get_expr(c.conbin, c.conrelid) END) ORDER BY c.conname) j
   FROM pg_constraint c LEFT JOIN pg_class f ON f.oid = c.confrelid LEFT JOIN pg_index ki ON c.contype IN ('p', 'u') AND ki.indexrelid = c.conindid
   LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)
-    AND NOT (c.contype = 'f' AND f.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = r.oid) AND (f.relispartition OR ${isInherited('f')}))) k ON true
+    AND NOT (c.contype = 'f' AND f.relnamespace IN (SELECT oid FROM ns) AND (f.relispartition OR ${isInherited('f')}))) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
     'uses', ${usedBy("'pg_class'::regclass", 'i.indexrelid', 'of a table')},
     'plain', p.plain, 'definition', CASE WHEN NOT p.plain THEN pg_get_indexdef(i.indexrelid) ELSE '' END,

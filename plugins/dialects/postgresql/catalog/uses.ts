@@ -1,14 +1,16 @@
+import { NAMESPACES, type Scope } from './namespaces.ts';
+
 /*
- * SQL for what the parts of a schema use that the files of it do not create: something in another schema, or a kind that is no
+ * SQL for what the parts of the schemas use that the files do not create: something in another schema, or a kind that is no
  * object of svc, and whatever uses that. `node` has the objects of the schema, by the rows of the catalog that they consist of,
  * and `edge` what these refer to.
  */
 
-/** Whether a table inherits from others of its schema only: then it is an object. */
+/** Whether a table inherits from others of the schemas only: then it is an object. */
 export const isInherited = (
   table: string,
 ): string => `(${table}.relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = ${table}.oid)
-    AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = ${table}.oid AND p.relnamespace <> ${table}.relnamespace))`;
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = ${table}.oid AND p.relnamespace NOT IN (SELECT oid FROM spaces)))`;
 
 /** The class and the object that a row of pg_depend refers to: the elements of an array, the table of a row type. */
 const REFERRED = `SELECT CASE WHEN t.typrelid <> 0 AND b.relkind <> 'c' THEN 'pg_class'::regclass ELSE e.refclassid END AS class, CASE WHEN t.oid IS NULL THEN e.refobjid WHEN t.typrelid <> 0 AND b.relkind <> 'c' THEN t.typrelid ELSE t.oid END AS oid
@@ -27,11 +29,9 @@ const IS_CREATED = `(r.oid < 16384 OR CASE r.class
     OR EXISTS (SELECT FROM pg_depend x WHERE x.classid = r.class AND x.objid = r.oid AND x.deptype = 'e'))`;
 
 /**
- * Common table expressions of a recursive query. Of a temporary schema, `home` is the one of the objects. The server computes
- * them when a row needs them.
+ * Common table expressions of a recursive query. The server computes them when a row needs them.
  */
-export const USES = (schema: string, home = schema): string => `
-spaces AS MATERIALIZED (SELECT oid FROM pg_namespace WHERE nspname IN (${schema}, ${home})),
+export const USES = (scope: Scope): string => `${NAMESPACES(scope)},
 node AS MATERIALIZED (
   SELECT 'pg_class'::regclass AS class, c.oid, CASE c.relkind WHEN 'c' THEN 'pg_type'::regclass ELSE 'pg_class'::regclass END AS owner_class, CASE c.relkind WHEN 'c' THEN c.reltype ELSE c.oid END AS owner
   FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('v', 'm', 'c', 'S') OR c.relkind IN ('r', 'p') AND c.relispartition OR ${isInherited('c')}

@@ -1,9 +1,9 @@
 import type { Collection, Field, FieldType } from '../../../../core/schema/model.ts';
 import { TEXT_TYPES } from '../../shared/text-types.ts';
 import type { Grammar } from '../../sql/grammar.ts';
-import { SCHEMA_PLACEHOLDER } from '../../sql/statement.ts';
 import { VALUES_ALTERED_ERROR } from '../connection/errors.ts';
 import { conversionExpression, hasNative } from './conversion.ts';
+import { qualified } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { DEFAULT_STRING_LENGTH, storedType } from './types.ts';
 
@@ -30,11 +30,11 @@ export function alteredValuesGuard(
   const altered = isNative ? alteredByNativeType(column, from, to) : known;
   if (!altered) return undefined;
   const { condition, what, exact } = altered;
-  const target = SCHEMA_PLACEHOLDER + quoteIdentifier(table);
+  const target = qualified(table);
   const advice =
     exact === ''
       ? 'Change them in an earlier migration.'
-      : `If that is what you want, change them in an earlier migration: UPDATE ${quoteIdentifier(table)} SET ${column} = ${exact} WHERE ${condition}`;
+      : `If that is what you want, change them in an earlier migration: UPDATE ${qualified(table, '')} SET ${column} = ${exact} WHERE ${condition}`;
   // No other session can write a row between the check and the change, which takes the same lock.
   return doBlock(
     `DECLARE altered bigint; BEGIN LOCK TABLE ${target} IN ACCESS EXCLUSIVE MODE; SELECT count(*) INTO altered FROM ${target} WHERE ${condition}; IF altered > 0 THEN RAISE EXCEPTION USING ERRCODE = ${quoteLiteral(VALUES_ALTERED_ERROR)}, MESSAGE = format('Values of %I are %s. %I has %s such %s.', ${quoteLiteral(from.name)}::text, ${quoteLiteral(what)}::text, ${quoteLiteral(table)}::text, altered, CASE altered WHEN 1 THEN 'row' ELSE 'rows' END), HINT = ${quoteLiteral(advice)}; END IF; END`,

@@ -9,9 +9,11 @@ import { relationNames } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { literal, quoteLiteral } from './literal.ts';
 import { dropPrimaryKey, isIdentity, modifyField } from './modify-field.ts';
+import { pathOf, qualified, qualifiedIndex, quoteIdentifier, relationOf } from './names.ts';
 import { assertNativeOptions, nativeIndex, nativeTableOptions } from './native-options.ts';
 import { withDropFieldGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
+import { setSchema } from './set-schema.ts';
 import type { PostgresqlStep } from './step.ts';
 import { columnType, isSerial, nativeSource, nowSql } from './types.ts';
 
@@ -19,9 +21,7 @@ const SYSTEM_COLUMNS = new Set(['ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoi
 
 /** An ALTER TABLE. */
 export const alter = (table: string, clauses: readonly string[], facts?: StatementFacts): Statement<SqlText> =>
-  alterTable({ quoteIdentifier }, table, clauses, facts);
-
-export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+  alterTable({ quoteIdentifier, qualified }, table, clauses, facts);
 
 export const grammar: Grammar<PostgresqlStep> = {
   name: 'postgresql',
@@ -30,7 +30,8 @@ export const grammar: Grammar<PostgresqlStep> = {
     unit: 'bytes',
     problem: (name, kind) =>
       kind === 'field' && SYSTEM_COLUMNS.has(name) ? 'Every table has a system column of that name.' : undefined,
-    databaseWideNames: (collection) => relationNames(collection),
+    schemas: true,
+    databaseWideNames,
   },
   unsupported: {
     ...UNSUPPORTED_BY_SQL,
@@ -42,6 +43,7 @@ export const grammar: Grammar<PostgresqlStep> = {
   },
   assertOperation: assertNativeOptions,
   quoteIdentifier,
+  qualified,
   quoteLiteral,
   columnType,
   literal,
@@ -68,25 +70,34 @@ export const grammar: Grammar<PostgresqlStep> = {
     }
     const kind = temporary ? 'TEMPORARY ' : unlogged ? 'UNLOGGED ' : '';
     const schema = temporary ? 'pg_temp.' : SCHEMA_PLACEHOLDER;
-    const table = `${ifNotExists ? 'IF NOT EXISTS ' : ''}${schema}${quoteIdentifier(name)}`;
+    const table = `${ifNotExists ? 'IF NOT EXISTS ' : ''}${qualified(name, schema)}`;
     const create = (all: readonly string[]) =>
       sqlStatement(`CREATE ${kind}TABLE ${table} (\n  ${all.join(',\n  ')}\n)${nativeTableOptions(native, name)}`);
     const repeated = temporary || ifNotExists ? undefined : repeatedKeyConstraint(name, fields, key);
     const comments = [
-      ...(comment
-        ? [sqlStatement(`COMMENT ON TABLE ${schema}${quoteIdentifier(name)} IS ${quoteLiteral(comment)}`)]
-        : []),
+      ...(comment ? [sqlStatement(`COMMENT ON TABLE ${qualified(name, schema)} IS ${quoteLiteral(comment)}`)] : []),
       ...fields.flatMap((field) => (field.comment === undefined ? [] : [columnComment(name, field, schema)])),
     ];
     if (repeated === undefined) return [create(lines), ...comments];
     return [create(lines.filter((line) => line !== repeated)), alter(name, [`ADD ${repeated}`]), ...comments];
   },
-  dropTable: (name) => sqlStatement(`DROP TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(name)}`, { destructive: true }),
-  renameTable(before, to, constraints) {
-    const first = sqlStatement(
-      `ALTER TABLE ${SCHEMA_PLACEHOLDER}${quoteIdentifier(before.name)} RENAME TO ${quoteIdentifier(to)}`,
-    );
-    return withRenamedConstraints(before, before.fields.values(), first, to, constraints);
+  dropTable: (name) => sqlStatement(`DROP TABLE ${qualified(name)}`, { destructive: true }),
+  renameTable(before, to, constraints, model) {
+    const [from, target] = [relationOf(before.name), relationOf(to)];
+    const isMoved = from.schema !== target.schema;
+    const moved = { ...before, name: pathOf({ ...from, schema: target.schema }) };
+    // On the way it has one of its names in the schema of the other, where a table may have it.
+    const isMovedFirst = isMoved && !model.has(moved.name);
+    const start = isMovedFirst ? moved : before;
+    const renamed = pathOf({ schema: relationOf(start.name).schema, name: target.name });
+    const first = sqlStatement(`ALTER TABLE ${qualified(start.name)} RENAME TO ${quoteIdentifier(target.name)}`);
+    return [
+      ...(isMovedFirst ? [setSchema(before.name, target.schema, before)] : []),
+      ...(from.name === target.name
+        ? []
+        : withRenamedConstraints(start, before.fields.values(), first, renamed, constraints)),
+      ...(isMoved && !isMovedFirst ? [setSchema(renamed, target.schema, before)] : []),
+    ];
   },
   addConstraint: (table, constraint) => alter(table, [`ADD ${constraintDefinition(grammar, constraint)}`]),
   addField(before, field) {
@@ -123,16 +134,22 @@ export const grammar: Grammar<PostgresqlStep> = {
     );
     const definition = native === undefined ? `(${keys.join(', ')})` : nativeIndex(native, collection, index);
     const create = sqlStatement(
-      `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteIdentifier(index)} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(collection)} ${definition}`,
+      `CREATE ${unique ? 'UNIQUE ' : ''}INDEX ${concurrently ? 'CONCURRENTLY ' : ''}${quoteIdentifier(index)} ON ${qualified(collection)} ${definition}`,
     );
     if (!concurrently) return create;
     return { ...create, transactional: false, repair: { kind: 'dropInvalidIndex', index, table: collection } };
   },
-  dropIndex: (_, index) => sqlStatement(`DROP INDEX ${SCHEMA_PLACEHOLDER}${quoteIdentifier(index)}`),
+  dropIndex: (table, index) => sqlStatement(`DROP INDEX ${qualifiedIndex(table, index)}`),
   dropConstraint: (table, { name }) => alter(table, [`DROP CONSTRAINT ${quoteIdentifier(name)}`]),
   expressionProblem,
   raw: compileRaw,
 };
+
+/** The relation names of a table, with its schema: names in different schemas do not conflict. */
+function databaseWideNames(collection: Collection): readonly string[] {
+  const { schema, name } = relationOf(collection.name);
+  return relationNames({ ...collection, name }).map((one) => pathOf({ schema, name: one }));
+}
 
 /** The change of a column, and of its comment. `suffix` follows each check that it adds. */
 export function modifyColumn(
@@ -152,7 +169,7 @@ export function columnComment(
   { name, comment }: Field,
   schema = SCHEMA_PLACEHOLDER,
 ): Statement<SqlText> {
-  const column = `${schema}${quoteIdentifier(table)}.${quoteIdentifier(name)}`;
+  const column = `${qualified(table, schema)}.${quoteIdentifier(name)}`;
   return sqlStatement(`COMMENT ON COLUMN ${column} IS ${comment === undefined ? 'NULL' : quoteLiteral(comment)}`);
 }
 

@@ -5,9 +5,10 @@ import type { Collection, Field } from '../../../../core/schema/model.ts';
 import { derivedName } from '../../../../core/schema/names.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
-import { grammar, modifyColumn, quoteIdentifier } from './grammar.ts';
+import { grammar, modifyColumn } from './grammar.ts';
+import { qualified, quoteIdentifier } from './names.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
-import { assertDistinct, assertNoRow, assertNotNull, fill, rowsWhere, tableName } from './online-steps.ts';
+import { assertDistinct, assertNoRow, assertNotNull, fill, rowsWhere } from './online-steps.ts';
 import { dollarQuoted, withGuard } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
 
@@ -18,7 +19,7 @@ function addMirror(before: Collection, field: Field, other: Field): Statements {
   const { name: table } = before;
   const { empty, after } = emptyColumn(before, field);
   const [from, to] = [other, field].map(({ name }) => quoteIdentifier(name));
-  const update = `UPDATE ${tableName(table)} SET ${to} = ${from} WHERE ${from} IS NOT NULL`;
+  const update = `UPDATE ${qualified(table)} SET ${to} = ${from} WHERE ${from} IS NOT NULL`;
   return [
     ...grammar.addField(before, empty),
     ...createTrigger(table, field, other),
@@ -62,10 +63,10 @@ export function dropMirrorOnline(before: Collection, field: Field, other: Field)
     COLUMN: field.name,
   };
   return [
-    assertNoRow(table, rowsWhere(tableName(table), `${one}::text IS DISTINCT FROM ${two}::text`), violation, {
+    assertNoRow(table, rowsWhere(qualified(table), `${one}::text IS DISTINCT FROM ${two}::text`), violation, {
       isAll: true,
     }),
-    sqlStatement(`DROP TRIGGER ${trigger} ON ${tableName(table)}`),
+    sqlStatement(`DROP TRIGGER ${trigger} ON ${qualified(table)}`),
     sqlStatement(`DROP FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`),
     { ...grammar.dropField(before, field), destructive: false },
   ];
@@ -90,7 +91,7 @@ function createTrigger(table: string, field: Field, other: Field): Statements {
       `CREATE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}() RETURNS trigger LANGUAGE plpgsql AS ${dollarQuoted(body)}`,
     ),
     sqlStatement(
-      `CREATE TRIGGER ${trigger} BEFORE INSERT OR UPDATE ON ${tableName(table)} FOR EACH ROW WHEN (NEW.${from}::text IS DISTINCT FROM NEW.${to}::text) EXECUTE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`,
+      `CREATE TRIGGER ${trigger} BEFORE INSERT OR UPDATE ON ${qualified(table)} FOR EACH ROW WHEN (NEW.${from}::text IS DISTINCT FROM NEW.${to}::text) EXECUTE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`,
     ),
   ];
 }
@@ -102,6 +103,6 @@ function namesOf(table: string, field: Field, other: Field): { readonly trigger:
   const [first = '', second = ''] = columns;
   return {
     trigger: quoteIdentifier(`~svc_${derivedName(first, [second], 'mirror', limit)}`),
-    routine: quoteIdentifier(`_svc_${derivedName(table, columns, 'mirror', limit)}`),
+    routine: quoteIdentifier(`_svc_${derivedName(table.replace('.', '_'), columns, 'mirror', limit)}`),
   };
 }

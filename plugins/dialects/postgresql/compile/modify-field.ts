@@ -7,9 +7,10 @@ import { alterTable, primaryKeyAfter } from '../../sql/compile.ts';
 import type { Grammar } from '../../sql/grammar.ts';
 import { isLossyCast } from '../../sql/lossy-casts.ts';
 import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/names.ts';
-import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
+import { type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { alteredValuesGuard } from './altered-values.ts';
 import { conversionExpression, hasNative } from './conversion.ts';
+import { qualified } from './names.ts';
 import { doBlock, tableOid, withGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { keepsStoredValues } from './type-change.ts';
 import { isSerial, nativeSource, storedType } from './types.ts';
@@ -119,15 +120,10 @@ export function isIdentity({ autoGenerate, type }: Pick<Field, 'autoGenerate' | 
 const INTEGER_WIDTHS: readonly FieldType[] = ['smallint', 'integer', 'bigint'];
 
 /** The sequence of an identity has the type of its column; that of an adopted serial keeps the old type's limit. */
-function widenSequence(
-  { quoteIdentifier, quoteLiteral }: Grammar,
-  table: string,
-  field: string,
-  type: string,
-): Statement<SqlText> {
+function widenSequence({ quoteLiteral }: Grammar, table: string, field: string, type: string): Statement<SqlText> {
   return sqlStatement(
     doBlock(
-      `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
+      `DECLARE seq regclass; BEGIN FOR seq IN SELECT s.seqrelid FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_depend p ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_class'::regclass JOIN pg_sequence s ON s.seqrelid = p.refobjid JOIN pg_type t ON t.oid = s.seqtypid WHERE a.attrelid = ${tableOid(table)} AND a.attname = ${quoteLiteral(field)} AND t.typlen < a.attlen LOOP EXECUTE format('ALTER SEQUENCE %s AS ${type}', seq); END LOOP; END`,
     ),
   );
 }
@@ -149,10 +145,10 @@ function assertCreatableSource(table: string, field: Field): void {
 }
 
 /** The sequence that belongs to a serial. */
-function dropSequence({ quoteIdentifier, quoteLiteral }: Grammar, table: string, field: string): Statement<SqlText> {
+function dropSequence({ quoteLiteral }: Grammar, table: string, field: string): Statement<SqlText> {
   return sqlStatement(
     doBlock(
-      `DECLARE seq regclass; BEGIN FOR seq IN SELECT p.objid FROM pg_depend p JOIN pg_attribute a ON a.attrelid = p.refobjid AND a.attnum = p.refobjsubid JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.deptype = 'a' AND p.refobjid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field)} LOOP EXECUTE format('DROP SEQUENCE %s', seq); END LOOP; END`,
+      `DECLARE seq regclass; BEGIN FOR seq IN SELECT p.objid FROM pg_depend p JOIN pg_attribute a ON a.attrelid = p.refobjid AND a.attnum = p.refobjsubid JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.deptype = 'a' AND p.refobjid = ${tableOid(table)} AND a.attname = ${quoteLiteral(field)} LOOP EXECUTE format('DROP SEQUENCE %s', seq); END LOOP; END`,
     ),
   );
 }
@@ -170,6 +166,6 @@ function continueSequence(
 ): Statement<SqlText> {
   const column = `t.${quoteIdentifier(field)}`;
   return sqlStatement(
-    `SELECT setval(d.objid::regclass, max(${column})) FROM ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${quoteLiteral(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,
+    `SELECT setval(d.objid::regclass, max(${column})) FROM ${qualified(table)} t JOIN pg_attribute a ON a.attrelid = t.tableoid AND a.attname = ${quoteLiteral(field)} JOIN pg_depend d ON d.refobjid = t.tableoid AND d.refobjsubid = a.attnum AND d.deptype = 'i' AND d.classid = 'pg_class'::regclass GROUP BY d.objid HAVING max(${column}) > 0`,
   );
 }

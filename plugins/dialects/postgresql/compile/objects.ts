@@ -2,11 +2,11 @@ import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
-import { assertCreates, type Creation, type ObjectName, orReplace, tablePart } from '../../sql/objects.ts';
-import { type RawSql, SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
+import { assertCreates, type Creation, type ObjectName, orReplace } from '../../sql/objects.ts';
+import { type RawSql, sqlStatement } from '../../sql/statement.ts';
 import { enumLabels, renamedLabels } from './enum-labels.ts';
-import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
+import { pathIn, pathOf, qualified, quoteIdentifier, relationOf } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { assertUsable } from './raw.ts';
 import { routineHead, signature, wordsOf } from './routine-signature.ts';
@@ -75,6 +75,19 @@ export const objects: ObjectRules<PostgresqlStep> = {
   },
   referredName: ({ kind, name }) => (KINDS[kind]?.ofTable || UNNAMED.has(kind) ? undefined : bareName(name)),
   boundText: ({ kind, definition }) => (isRoutine(kind) ? routineHead(definition) : definition),
+  needs(operation) {
+    const path =
+      operation.type === 'createCollection'
+        ? operation.name
+        : operation.type === 'renameCollection'
+          ? operation.to
+          : '';
+    const { schema } = relationOf(path);
+    // Every database has the public one, where a name may have a dot.
+    if (schema === undefined || schema === 'public') return undefined;
+    const definition = `CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(schema)}`;
+    return { kind: 'schema', name: schema, definition };
+  },
   renamedValues(before, after) {
     const [was, is] = [enumLabels(before.definition), enumLabels(after.definition)];
     if (before.kind !== 'type' || !was || !is) return [];
@@ -104,8 +117,11 @@ export function tableOf({ kind, name }: ObjectName): string | undefined {
   return KINDS[kind]?.ofTable ? tablePart(name) : undefined;
 }
 
+/** The table may have a schema, and what belongs to it has no dot in its name. */
+const tablePart = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf('.')));
+
 /** The name without the arguments that distinguish it from others. */
-const bareName = (name: string): string => /^(.+?)\(.*\)$/s.exec(name)?.[1] ?? name;
+export const bareName = (name: string): string => /^(.+?)\(.*\)$/s.exec(name)?.[1] ?? name;
 
 function memberName({ kind, name }: ObjectName): string {
   const table = tableOf({ kind, name });
@@ -132,8 +148,8 @@ function creationIn(object: ObjectName, words: readonly string[]): Creation {
   return {
     words,
     start: headLength(head, words),
-    unquote: unquoted,
-    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${quoteIdentifier(name)} …`,
+    unquote: pathIn,
+    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${ofTable ? quoteIdentifier(name) : qualified(name, '')} …`,
     expected: {
       name,
       ...(ofTable && { table: tablePart(object.name) }),
@@ -161,13 +177,11 @@ function exclusionIn(object: ObjectName, words: readonly string[]): Creation {
   return {
     words: [words[at + 1] ?? '', 'on', altered],
     start: words[1] === 'table' && words[at - 1] === 'add' && words[at + 2] === 'exclude' ? 0 : undefined,
-    unquote: unquoted,
-    example: `ALTER TABLE ${quoteIdentifier(table)} ADD CONSTRAINT ${quoteIdentifier(name)} EXCLUDE …`,
+    unquote: pathIn,
+    example: `ALTER TABLE ${qualified(table, '')} ADD CONSTRAINT ${quoteIdentifier(name)} EXCLUDE …`,
     expected: { name, table },
   };
 }
-
-const unquoted = (token: string): string => (token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token);
 
 /** How many of the words are the beginning; undefined if they are another. */
 function headLength(head: string, words: readonly string[]): number | undefined {
@@ -182,14 +196,15 @@ function headLength(head: string, words: readonly string[]): number | undefined 
 }
 
 function dropText({ kind, name }: ObjectName): string {
-  const member = quoteIdentifier(memberName({ kind, name }));
   const table = tableOf({ kind, name });
+  const own = memberName({ kind, name });
+  const member = table === undefined ? qualified(own, '') : quoteIdentifier(own);
   if (kind === 'row_security')
     return `ALTER TABLE ${member} DISABLE ROW LEVEL SECURITY;\n\nALTER TABLE ${member} NO FORCE ROW LEVEL SECURITY`;
   if (kind === 'cast') return `DROP CAST (${name})`;
-  if (kind === 'exclusion') return `ALTER TABLE ${quoteIdentifier(table ?? '')} DROP CONSTRAINT ${member}`;
+  if (kind === 'exclusion') return `ALTER TABLE ${qualified(table ?? '', '')} DROP CONSTRAINT ${member}`;
   const signature = name.slice(bareName(name).length);
-  return `DROP ${dropWord(kind)} ${member}${signature}${table === undefined ? '' : ` ON ${quoteIdentifier(table)}`}`;
+  return `DROP ${dropWord(kind)} ${member}${signature}${table === undefined ? '' : ` ON ${qualified(table, '')}`}`;
 }
 
 /** DROP AGGREGATE wants the arguments of one that is alone, too. */
@@ -242,7 +257,7 @@ const isCallable = (kind: string): boolean => isRoutine(kind) || kind === 'aggre
 
 /** Other columns are refused by OR REPLACE: then the view is dropped and created, unless something depends on it. */
 function replaceView(object: ReplaceObject, text: string): string {
-  const view = quoteLiteral(quoteIdentifier(object.name));
+  const view = quoteLiteral(qualified(object.name, ''));
   const recreate = `${keepGrants(object)};\n${dropText(object)};\n${withGrants(object, object.definition)}`;
   return doBlock(
     `BEGIN EXECUTE ${quoteLiteral(text)}; EXCEPTION WHEN invalid_table_definition THEN IF EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(${view})) OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = to_regclass(${view}) AND rulename <> '_RETURN') THEN RAISE; END IF; EXECUTE ${quoteLiteral(recreate)}; END`,
@@ -257,7 +272,7 @@ const setting = (object: ObjectName): string =>
   quoteLiteral(`svc.grants_${Buffer.from(objectKey(object)).toString('hex')}`);
 
 function catalogEntry({ kind, name }: ObjectName) {
-  const quoted = `${quoteIdentifier(bareName(name))}${name.slice(bareName(name).length)}`;
+  const quoted = `${qualified(bareName(name), '')}${name.slice(bareName(name).length)}`;
   return isCallable(kind)
     ? {
         select: `proacl::text AS acl, proowner AS owner, NULL::json AS fields FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
@@ -287,7 +302,7 @@ function withGrants(object: ObjectName, text: string): string {
 function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
   const [after, was] = [enumLabels(operation.definition), enumLabels(operation.was)];
   if (!after || !was) return [swapType(operation)];
-  const type = `${SCHEMA_PLACEHOLDER}${quoteIdentifier(operation.name)}`;
+  const type = qualified(operation.name);
   const renames = renamedLabels(was, after);
   const renamed = [...renames].map(([from, to]) => sqlStatement(`ALTER TYPE ${type} RENAME VALUE ${from} TO ${to}`));
   const { labels } = after;
@@ -309,16 +324,18 @@ function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlSte
 
 /** Makes a type again under its name and moves every column of it over: a value that it no longer has is refused. */
 function swapType({ kind, name, definition }: ReplaceObject): Statement<RawSql> {
-  const type = quoteIdentifier(name);
-  const former = quoteIdentifier(`${name.slice(0, 50)}__former`);
+  const type = qualified(name, '');
+  const { schema, name: local } = relationOf(name);
+  const formerName = `${local.slice(0, 50)}__former`;
+  const former = qualified(pathOf({ schema, name: formerName }), '');
   const word = kind.toUpperCase();
   const move = `DECLARE used record; BEGIN FOR used IN SELECT a.attrelid::regclass AS rel, a.attname AS field, t.typcategory = 'A' AS many, pg_get_expr(d.adbin, d.adrelid) AS value FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'c') AND NOT c.relispartition JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE NOT a.attisdropped AND a.attinhcount = 0 AND (t.oid = ${quoteLiteral(former)}::regtype OR t.typelem = ${quoteLiteral(former)}::regtype AND t.typcategory = 'A') LOOP IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', used.rel, used.field); END IF; EXECUTE format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %I::text%s::%s', used.rel, used.field, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END, used.field, CASE WHEN used.many THEN '[]' ELSE '' END, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END); IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', used.rel, used.field, replace(used.value, ${quoteLiteral(former)}::regtype::text, ${quoteLiteral(type)})); END IF; END LOOP; END`;
-  const text = `ALTER ${word} ${type} RENAME TO ${former};\n\n${definition};\n\n-- every column of the type is moved over\n\nDROP ${word} ${former}`;
+  const text = `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)};\n\n${definition};\n\n-- every column of the type is moved over\n\nDROP ${word} ${former}`;
   // The server would name the checks of the new domain otherwise while the former one has their names.
   const release = `DECLARE held record; BEGIN FOR held IN SELECT conname AS name FROM pg_constraint WHERE contypid = ${quoteLiteral(former)}::regtype LOOP EXECUTE format('ALTER DOMAIN %s RENAME CONSTRAINT %I TO %I', ${quoteLiteral(former)}::regtype, held.name, left(held.name, 50) || '__former'); END LOOP; END`;
   const released = kind === 'domain' ? `${doBlock(release)};\n` : '';
   return statement(
     text,
-    `ALTER ${word} ${type} RENAME TO ${former};\n${released}${definition};\n${doBlock(move)};\nDROP ${word} ${former}`,
+    `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)};\n${released}${definition};\n${doBlock(move)};\nDROP ${word} ${former}`,
   );
 }

@@ -7,8 +7,9 @@ import type { CheckConstraint, Collection, Field } from '../../../../core/schema
 import { columnDefinition, fieldConstraints } from '../../sql/column.ts';
 import { primaryKeyAfter } from '../../sql/compile.ts';
 import { enumCheckName, primaryKeyName, uniqueName } from '../../sql/names.ts';
-import { alter, columnComment, grammar, modifyColumn, quoteIdentifier } from './grammar.ts';
+import { alter, columnComment, grammar, modifyColumn } from './grammar.ts';
 import { defaultOf, isIdentity } from './modify-field.ts';
+import { quoteIdentifier } from './names.ts';
 import {
   addUnchecked,
   assertCheck,

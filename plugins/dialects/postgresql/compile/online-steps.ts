@@ -3,9 +3,10 @@ import type { CheckConstraint, Constraint, ForeignKey } from '../../../../core/s
 import { derivedName } from '../../../../core/schema/names.ts';
 import { constraintDefinition } from '../../sql/compile.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
-import { alter, grammar, quoteIdentifier } from './grammar.ts';
+import { alter, grammar } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
-import { doBlock, tableOid } from './plpgsql-guards.ts';
+import { qualified, qualifiedIndex, quoteIdentifier } from './names.ts';
+import { doBlock, oidOf, tableOid } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
 
 /*
@@ -57,8 +58,6 @@ export function assertNoRow(
 /** Those of children too, unless `table` has ONLY before it. */
 export const rowsWhere = (table: string, condition: string): string => `SELECT FROM ${table} WHERE ${condition}`;
 
-export const tableName = (table: string): string => `${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)}`;
-
 /** What the server says of such a row. */
 interface Violation {
   readonly ERRCODE: string;
@@ -72,7 +71,7 @@ export function assertCheck(
   { name, expression, native = '' }: Pick<CheckConstraint, 'name' | 'expression' | 'native'>,
 ): Statement<PostgresqlStep> {
   const only = /\bNO INHERIT\b/i.test(native) ? 'ONLY ' : '';
-  return assertNoRow(table, rowsWhere(`${only}${tableName(table)}`, `NOT (${expression})`), {
+  return assertNoRow(table, rowsWhere(`${only}${qualified(table)}`, `NOT (${expression})`), {
     ERRCODE: '23514',
     MESSAGE: `check constraint "${name}" of relation "${table}" is violated by some row`,
     CONSTRAINT: name,
@@ -89,9 +88,9 @@ export function assertReference(
   });
   const present = columns.map((column) => `t.${quoteIdentifier(column)} IS NOT NULL`);
   const has = /^MATCH FULL\b/i.test(native) ? `(${present.join(' OR ')})` : present.join(' AND ');
-  const missing = `NOT EXISTS (${rowsWhere(`${tableName(references.table)} AS r`, pairs.join(' AND '))})`;
+  const missing = `NOT EXISTS (${rowsWhere(`${qualified(references.table)} AS r`, pairs.join(' AND '))})`;
   // Children do not inherit a foreign key.
-  return assertNoRow(table, rowsWhere(`ONLY ${tableName(table)} AS t`, `${has} AND ${missing}`), {
+  return assertNoRow(table, rowsWhere(`ONLY ${qualified(table)} AS t`, `${has} AND ${missing}`), {
     ERRCODE: '23503',
     MESSAGE: `insert or update on table "${table}" violates foreign key constraint "${name}"`,
     CONSTRAINT: name,
@@ -99,7 +98,7 @@ export function assertReference(
 }
 
 export const assertNotNull = (table: string, field: string): Statement<PostgresqlStep> =>
-  assertNoRow(table, rowsWhere(tableName(table), `${quoteIdentifier(field)} IS NULL`), {
+  assertNoRow(table, rowsWhere(qualified(table), `${quoteIdentifier(field)} IS NULL`), {
     ERRCODE: '23502',
     MESSAGE: `column "${field}" of relation "${table}" contains null values`,
     COLUMN: field,
@@ -107,7 +106,7 @@ export const assertNotNull = (table: string, field: string): Statement<Postgresq
 
 export function assertDistinct(table: string, field: string): Statement<PostgresqlStep> {
   const column = quoteIdentifier(field);
-  const repeated = `${rowsWhere(tableName(table), `${column} IS NOT NULL`)} GROUP BY ${column} HAVING count(*) > 1`;
+  const repeated = `${rowsWhere(qualified(table), `${column} IS NOT NULL`)} GROUP BY ${column} HAVING count(*) > 1`;
   return assertNoRow(table, repeated, {
     ERRCODE: '23505',
     MESSAGE: `values of column "${field}" of relation "${table}" occur more than once`,
@@ -147,9 +146,7 @@ export function buildKey(table: string, key: Key): Statement<PostgresqlStep> {
   const list = `(${key.columns.map(quoteIdentifier).join(', ')})`;
   const definition = [list, include, nulls, rest].filter((part) => part !== '').join(' ');
   return {
-    ...sqlStatement(
-      `CREATE UNIQUE INDEX CONCURRENTLY ${quoted} ON ${SCHEMA_PLACEHOLDER}${quoteIdentifier(table)} ${definition}`,
-    ),
+    ...sqlStatement(`CREATE UNIQUE INDEX CONCURRENTLY ${quoted} ON ${qualified(table)} ${definition}`),
     transactional: false,
     repair: { kind: 'dropInvalidIndex', index, table },
     check: isBuilt(table, index, key.columns, include !== ''),
@@ -158,12 +155,12 @@ export function buildKey(table: string, key: Key): Statement<PostgresqlStep> {
 
 /** A query for the index of a key. Somebody else may have made another one of that name, which must not become the key. */
 function isBuilt(table: string, index: string, columns: readonly string[], hasMore: boolean): string {
-  const oid = (name: string) => tableOid(quoteIdentifier(name)).replaceAll(SCHEMA_PLACEHOLDER, SCHEMA_COMMENT);
+  const inSchema = (sql: string) => sql.replaceAll(SCHEMA_PLACEHOLDER, SCHEMA_COMMENT);
   const found =
     'ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int[]) WITH ORDINALITY k(num, at) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num WHERE k.at <= i.indnkeyatts ORDER BY k.at)';
   const conditions = [
-    `i.indexrelid = ${oid(index)}`,
-    `i.indrelid = ${oid(table)}`,
+    `i.indexrelid = ${inSchema(oidOf(qualifiedIndex(table, index)))}`,
+    `i.indrelid = ${inSchema(tableOid(table))}`,
     'i.indisvalid AND i.indisunique',
     `${found} = ARRAY[${columns.map(quoteLiteral).join(', ')}]`,
     `i.indnatts ${hasMore ? '>' : '='} i.indnkeyatts`,
@@ -188,7 +185,7 @@ const indexOf = (table: string, { name, columns, replaces }: Key): string =>
 const KEY_OPTIONS = /^(?<nulls>NULLS NOT DISTINCT)? ?(?<options>.*?) ?(?<deferrable>(?:NOT )?DEFERRABLE.*)?$/is;
 
 export const dropIndexOnline = (table: string, index: string): Statement<PostgresqlStep> => ({
-  ...sqlStatement(`DROP INDEX CONCURRENTLY ${SCHEMA_PLACEHOLDER}${quoteIdentifier(index)}`),
+  ...sqlStatement(`DROP INDEX CONCURRENTLY ${qualifiedIndex(table, index)}`),
   transactional: false,
   // An interrupted attempt leaves an invalid index, which the model does not contain.
   awaitEffect: { kind: 'dropInvalidIndex', index, table },
@@ -196,7 +193,7 @@ export const dropIndexOnline = (table: string, index: string): Statement<Postgre
 
 /** Sets the field where it is null, in batches. */
 export const fill = (table: string, field: string, value: string, isNullable: boolean): Statement<PostgresqlStep> => ({
-  text: `UPDATE ${quoteIdentifier(table)} SET ${quoteIdentifier(field)} = ${value} WHERE ${quoteIdentifier(field)} IS NULL -- in batches`,
+  text: `UPDATE ${qualified(table, '')} SET ${quoteIdentifier(field)} = ${value} WHERE ${quoteIdentifier(field)} IS NULL -- in batches`,
   run: { kind: 'fill', table, column: field, value, isNullable },
   transactional: false,
   destructive: false,

@@ -6,6 +6,7 @@ import type { Grammar } from '../../sql/grammar.ts';
 import { derivedConstraints, enumCheckName, primaryKeyName } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText } from '../../sql/statement.ts';
 import { FIELD_SHARED_ERROR, NATIVE_ENUM_ERROR } from '../connection/errors.ts';
+import { qualified } from './names.ts';
 
 /** A DO statement with a body in PL/pgSQL. A column may have the name of a variable, such as `found`, which every block has. */
 export const doBlock = (body: string): string => `DO ${dollarQuoted(`#variable_conflict use_column\n${body}`)}`;
@@ -19,8 +20,9 @@ export const withGuard = (guard: string, guarded: Statement<SqlText>): Statement
   },
 });
 
-/** The OID of a table inside a block, or NULL if it does not exist. Unlike `::regclass`, `to_regclass` takes no lock. */
-export const tableOid = (quoted: string): string => `to_regclass(${dollarQuoted(SCHEMA_PLACEHOLDER + quoted)})`;
+/** The OID of a relation inside a block, or NULL if it does not exist. Unlike `::regclass`, `to_regclass` takes no lock. */
+export const oidOf = (quoted: string): string => `to_regclass(${dollarQuoted(quoted)})`;
+export const tableOid = (table: string): string => oidOf(qualified(table));
 
 /** The beginning of each dollar-quoting tag. Schemas whose name contains it are rejected. */
 export const DOLLAR_TAG = '$svc';
@@ -42,13 +44,13 @@ export function withNativeEnumGuard(
   fields: Iterable<Field>,
   guarded: Statement<SqlText>,
 ): Statement<SqlText> {
-  const { quoteIdentifier, quoteLiteral } = grammar;
+  const { quoteLiteral } = grammar;
   const enums = [...fields].filter(({ type }) => type === 'enum');
   const rows = enums.map(
     (field) => `(${quoteLiteral(field.name)}, ${quoteLiteral(convertToTextSql(grammar, table, field))})`,
   );
   const guard = doBlock(
-    `DECLARE native_enum record; BEGIN SELECT v.name, v.remedy, t.typname INTO native_enum FROM (VALUES ${rows.join(', ')}) v(name, remedy) JOIN pg_attribute a ON a.attname = v.name JOIN pg_type t ON t.oid = a.atttypid AND t.typtype = 'e' WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} LIMIT 1; IF FOUND THEN RAISE EXCEPTION USING ERRCODE = ${quoteLiteral(NATIVE_ENUM_ERROR)}, MESSAGE = format('%I of %I has the type %I.', native_enum.name, ${quoteLiteral(table)}::text, native_enum.typname), HINT = native_enum.remedy; END IF; END`,
+    `DECLARE native_enum record; BEGIN SELECT v.name, v.remedy, t.typname INTO native_enum FROM (VALUES ${rows.join(', ')}) v(name, remedy) JOIN pg_attribute a ON a.attname = v.name JOIN pg_type t ON t.oid = a.atttypid AND t.typtype = 'e' WHERE a.attrelid = ${tableOid(table)} LIMIT 1; IF FOUND THEN RAISE EXCEPTION USING ERRCODE = ${quoteLiteral(NATIVE_ENUM_ERROR)}, MESSAGE = format('%I of %I has the type %I.', native_enum.name, ${quoteLiteral(table)}::text, native_enum.typname), HINT = native_enum.remedy; END IF; END`,
   );
   return withGuard(guard, guarded);
 }
@@ -80,7 +82,7 @@ export function withDropFieldGuard(
   field: Field,
   drop: Statement<SqlText>,
 ): Statement<SqlText> {
-  const { quoteIdentifier, quoteLiteral } = grammar;
+  const { quoteLiteral } = grammar;
   const own = [
     ...derivedConstraints(grammar, field).map(({ name }) => name(table, field.name)),
     ...(field.primaryKey ? [primaryKeyName(table)] : []),
@@ -94,7 +96,7 @@ export function withDropFieldGuard(
       JOIN pg_depend o ON o.classid = d.classid AND o.objid = d.objid AND o.refclassid = d.refclassid AND o.refobjid = d.refobjid AND o.refobjsubid NOT IN (0, a.attnum)
       LEFT JOIN pg_constraint k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
       LEFT JOIN pg_class i ON d.classid = 'pg_class'::regclass AND i.oid = d.objid AND i.relkind IN ('i', 'I')
-      WHERE a.attrelid = ${tableOid(quoteIdentifier(table))} AND a.attname = ${quoteLiteral(field.name)} AND COALESCE(k.oid, i.oid) IS NOT NULL) v ${others};
+      WHERE a.attrelid = ${tableOid(table)} AND a.attname = ${quoteLiteral(field.name)} AND COALESCE(k.oid, i.oid) IS NOT NULL) v ${others};
     IF shared.what IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = ${quoteLiteral(FIELD_SHARED_ERROR)}, MESSAGE = format('%I of %I is used, together with other fields, by %s: no migration declares this.', ${quoteLiteral(field.name)}::text, ${quoteLiteral(table)}::text, shared.what), HINT = shared.remedy; END IF; END`,
   );
   return withGuard(guard, drop);

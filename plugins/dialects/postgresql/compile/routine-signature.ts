@@ -1,7 +1,8 @@
 import { wordsWithoutComments } from '../../sql/objects.ts';
-import { tokenize } from './tokens.ts';
+import { tokensWithPaths } from './tokens.ts';
 
-export const wordsOf = (definition: string): readonly string[] => wordsWithoutComments(tokenize(definition));
+/** Without comments. A name with its schema is one word. */
+export const wordsOf = (definition: string): readonly string[] => wordsWithoutComments(tokensWithPaths(definition));
 
 /** A routine without its body, if that is a string, which is only read when it runs. */
 export const routineHead = (definition: string): string => definition.replace(/\bas\s*(?:\$|e?')[\s\S]*$/i, '');

@@ -1,10 +1,10 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectName } from '../../sql/objects.ts';
-import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
+import { pathIn, qualified, qualifiedIndex } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
-import { tokenize } from './tokens.ts';
+import { tokensWithPaths } from './tokens.ts';
 
 /** One of the statements of a text about a table. */
 export interface Part {
@@ -43,7 +43,7 @@ function columnAsFound(found: Found, what: string, query: string): Undo {
   const { table = '', field = '', only = '' } = found;
   return {
     text: `ALTER TABLE ${only}${table} ALTER COLUMN ${field} ${what}`,
-    sql: `DECLARE action text; BEGIN SELECT ${query} INTO action FROM pg_attribute a LEFT JOIN pg_inherits i ON i.inhrelid = a.attrelid LEFT JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attname = a.attname WHERE a.attrelid = to_regclass(${quoteLiteral(table)}) AND a.attname = ${quoteLiteral(unquoted(field))} LIMIT 1; IF action IS NOT NULL THEN EXECUTE ${quoteLiteral(`ALTER TABLE ${only}${table} ALTER COLUMN ${field} `)} || action; END IF; END`,
+    sql: `DECLARE action text; BEGIN SELECT ${query} INTO action FROM pg_attribute a LEFT JOIN pg_inherits i ON i.inhrelid = a.attrelid LEFT JOIN pg_attribute p ON p.attrelid = i.inhparent AND p.attname = a.attname WHERE a.attrelid = to_regclass(${quoteLiteral(table)}) AND a.attname = ${quoteLiteral(pathIn(field))} LIMIT 1; IF action IS NOT NULL THEN EXECUTE ${quoteLiteral(`ALTER TABLE ${only}${table} ALTER COLUMN ${field} `)} || action; END IF; END`,
   };
 }
 
@@ -97,7 +97,7 @@ const FORMS: readonly Form[] = [
     undo: ({ table }) => ({ text: `ALTER TABLE ${table} REPLICA IDENTITY DEFAULT` }),
   },
   {
-    words: 'alter sequence $sequence owned by $table . $field',
+    words: 'alter sequence $sequence owned by $column',
     undo: ({ sequence }) => ({ text: `ALTER SEQUENCE ${sequence} OWNED BY NONE` }),
   },
   {
@@ -119,9 +119,9 @@ const FORMS: readonly Form[] = [
     undo: ({ table }) => ({ text: `COMMENT ON TABLE ${table} IS NULL` }),
   },
   {
-    words: 'comment on column $table . $field is $text',
+    words: 'comment on column $column is $text',
     ofOwnTable: true,
-    undo: ({ table, field }) => ({ text: `COMMENT ON COLUMN ${table}.${field} IS NULL` }),
+    undo: (found) => ({ text: `COMMENT ON COLUMN ${found.column} IS NULL` }),
   },
   { words: 'alter table [only] $table alter [column] $field set default …', ofOwnTable: true, undo: parentsDefault },
   { words: 'alter table [only] $table alter [column] $field drop default', ofOwnTable: true, undo: parentsDefault },
@@ -148,7 +148,9 @@ const FORMS: readonly Form[] = [
   {
     words: 'create [unique] index $index on [only] $table …',
     ofOwnTable: true,
-    undo: ({ index }) => ({ text: `DROP INDEX ${index}` }),
+    undo: ({ table = '', index = '' }) => ({
+      text: `DROP INDEX ${qualifiedIndex(pathIn(table), pathIn(index), '')}`,
+    }),
   },
 ];
 
@@ -164,7 +166,7 @@ export function partsOf(definition: string): readonly Part[] {
     if (words.length > 0) parts.push({ text: text.trimStart(), words, ends: ends.map((end) => end - start - blank) });
     [words, ends] = [[], []];
   };
-  for (const token of tokenize(definition)) {
+  for (const token of tokensWithPaths(definition)) {
     if (token.kind === 'comment') continue;
     if (token.text === ';') {
       finish();
@@ -178,9 +180,6 @@ export function partsOf(definition: string): readonly Part[] {
   return parts;
 }
 
-export const unquoted = (token: string): string =>
-  token.startsWith('"') ? token.slice(1, -1).replaceAll('""', '"') : token;
-
 /** Throws `migration_invalid` for a statement that is about something else than the table, or of no known form. */
 export function assertAbout(object: ObjectName, parts: readonly Part[]): void {
   for (const part of parts) formOf(object, part);
@@ -190,12 +189,13 @@ function formOf(object: ObjectName, part: Part): { readonly form: Form; readonly
   for (const form of FORMS) {
     if (form.ofOwnTable && object.kind === 'settings') continue;
     const found = match(form.words, part);
-    if (found && (found.table === undefined || unquoted(found.table) === object.name)) return { form, found };
+    const table = tableIn(found);
+    if (found && (table === undefined || pathIn(table) === object.name)) return { form, found };
   }
   throw new SvcError('migration_invalid', `A statement of "${objectKey(object)}" is not one that belongs there.`, {
     why: `svc does not know how to take it back: ${part.text.slice(0, 200)}`,
     next: [
-      `Write statements about ${quoteIdentifier(object.name)} of these forms: ${FORMS.filter(
+      `Write statements about ${qualified(object.name, '')} of these forms: ${FORMS.filter(
         ({ ofOwnTable }) => !ofOwnTable || object.kind !== 'settings',
       )
         .map(({ words }) => words.toUpperCase().replaceAll('…', '...'))
@@ -204,6 +204,10 @@ function formOf(object: ObjectName, part: Part): { readonly form: Form; readonly
     ],
   });
 }
+
+/** The table that a statement is about; the last part of a column's name is the field. */
+const tableIn = (found: Found | undefined): string | undefined =>
+  found?.table ?? found?.column?.replace(/\.(?:"(?:[^"]|"")*"|[^."]*)$/, '');
 
 function match(form: string, { text, words }: Part): Found | undefined {
   const found: Record<string, string> = {};

@@ -4,10 +4,11 @@ import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectOperation, ReplaceObject } from '../../../../core/schema/operation.ts';
 import type { ObjectName } from '../../sql/objects.ts';
 import type { RawSql } from '../../sql/statement.ts';
-import { quoteIdentifier } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
+import { pathIn, qualified, quoteIdentifier } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
-import { assertAbout, type Part, partsOf, type Steps, stepsBetween, unquoted } from './statement-list.ts';
+import { assertAbout, type Part, partsOf, type Steps, stepsBetween } from './statement-list.ts';
+import { temporaryName } from './temporary-names.ts';
 
 /*
  * Objects whose text is a list of statements about one table: the settings of a table, a partition, a table that inherits.
@@ -46,7 +47,7 @@ export function compileTableObject(operation: ObjectOperation): readonly Stateme
  */
 function dropText(object: ObjectName, was: string): string {
   const [first, ...rest] = partsOf(was);
-  const name = quoteIdentifier(object.name);
+  const name = qualified(object.name, '');
   const released = rest
     .filter(({ words }) => words[0] === 'alter' && words[1] === 'sequence' && words[3] === 'owned')
     .map(({ words }) => `ALTER SEQUENCE ${words[2]} OWNED BY NONE`);
@@ -80,7 +81,7 @@ function cannotReplace(object: ObjectName, why: string): SvcError {
   return new SvcError('migration_invalid', `The CREATE TABLE of "${objectKey(object)}" cannot be changed like that.`, {
     why,
     next: [
-      `Restore it, and write what changes after it, such as ALTER TABLE ${quoteIdentifier(object.name)} ADD COLUMN …`,
+      `Restore it, and write what changes after it, such as ALTER TABLE ${qualified(object.name, '')} ADD COLUMN …`,
       'Or write a raw migration that changes the table, and its new text with it.',
     ],
   });
@@ -140,7 +141,7 @@ function parentsOf(object: ObjectName, part: Part | undefined): readonly string[
 function notCreating(object: ObjectName, example: string): SvcError {
   return new SvcError('migration_invalid', `The definition of "${objectKey(object)}" does not create it.`, {
     why: 'Its first statement is another one.',
-    next: [`Begin it with: CREATE TABLE ${quoteIdentifier(object.name)} ${example}`],
+    next: [`Begin it with: CREATE TABLE ${qualified(object.name, '')} ${example}`],
   });
 }
 
@@ -151,7 +152,7 @@ function attach(object: ReplaceObject, was: Part | undefined, created: Part | un
     throw cannotReplace(object, 'Only the parent and the values of a partition can be changed.');
   const isMoved = before.bound !== after.bound;
   if (!isMoved && before.parent === after.parent) return [];
-  const partition = quoteIdentifier(object.name);
+  const partition = qualified(object.name, '');
   const detach = `ALTER TABLE ${before.parent} DETACH PARTITION ${partition}`;
   const attached = `ALTER TABLE ${after.parent} ATTACH PARTITION ${partition} ${after.bound}`;
   // A parent that was renamed is the parent already.
@@ -167,14 +168,21 @@ function attach(object: ReplaceObject, was: Part | undefined, created: Part | un
   ];
 }
 
+/** The tables that it is a partition of or inherits from. */
+export const parentPaths = (object: ObjectName, definition: string): readonly string[] =>
+  parentWords(object, definition).map(pathIn);
+
+function parentWords(object: ObjectName, definition: string): readonly string[] {
+  const [first] = partsOf(definition);
+  return object.kind === 'partition' ? [partitionOf(object, first).parent] : parentsOf(object, first);
+}
+
 /** SQL that makes temporary tables of the names of its parents, on which the text can be tried. */
 export function temporaryParents(object: ObjectName, definition: string, schema: string): string {
-  const [first] = partsOf(definition);
-  const parents = object.kind === 'partition' ? [partitionOf(object, first).parent] : parentsOf(object, first);
-  return parents
+  return parentWords(object, definition)
     .map((parent) => {
-      const table = `${quoteIdentifier(schema)}.${parent}`;
-      const like = `CREATE TEMPORARY TABLE ${quoteIdentifier(unquoted(parent))} (LIKE ${table} INCLUDING ALL EXCLUDING INDEXES)`;
+      const table = qualified(pathIn(parent), `${quoteIdentifier(schema)}.`);
+      const like = `CREATE TEMPORARY TABLE ${quoteIdentifier(temporaryName(pathIn(parent)))} (LIKE ${table} INCLUDING ALL EXCLUDING INDEXES)`;
       return object.kind === 'partition'
         ? doBlock(
             `BEGIN EXECUTE ${quoteLiteral(`${like} PARTITION BY `)} || pg_get_partkeydef(${quoteLiteral(table)}::regclass); END`,
@@ -197,5 +205,6 @@ const normalWords = ({ words }: Part): string =>
       (word, index) =>
         !(word === 'only' && index === 2) && !(word === 'column' && /^(?:alter|add)$/.test(words[index - 1] ?? '')),
     )
-    .map((word) => (/^"[a-z_][a-z0-9_$]*"$/.test(word) ? unquoted(word) : word))
-    .join(' ');
+    .map((word) => (/^(?:\$|e?')/i.test(word) ? word : word.replace(/"([a-z_][a-z0-9_$]*)"/g, '$1')))
+    .join(' ')
+    .replace(/^(create \w+) if not exists /, '$1 ');

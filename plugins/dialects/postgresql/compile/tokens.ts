@@ -46,6 +46,29 @@ export function* tokenize(text: string): Generator<Token> {
   }
 }
 
+/** The same, with the parts of a qualified name as one word: `billing.invoices`. */
+export function* tokensWithPaths(text: string): Generator<Token> {
+  let path: Token | undefined;
+  let isOpen = false;
+  for (const token of tokenize(text)) {
+    if (path && isOpen && isIdentifier(token)) {
+      path = { kind: 'word', text: path.text + token.text, end: token.end };
+      isOpen = false;
+    } else if (path && !isOpen && token.text === '.') {
+      path = { ...path, text: `${path.text}.`, end: token.end };
+      isOpen = true;
+    } else {
+      if (path) yield path;
+      path = isIdentifier(token) ? token : undefined;
+      isOpen = false;
+      if (!path) yield token;
+    }
+  }
+  if (path) yield path;
+}
+
+const isIdentifier = ({ kind, text }: Token): boolean => kind === 'word' || (kind === 'quoted' && text.startsWith('"'));
+
 function quotedEnd(text: string, start: number, opened: string): number {
   const escapes = opened.length > 1;
   const quote = opened.slice(-1);

@@ -1,8 +1,9 @@
 import type { UpdateJob } from '../../../../core/dialect.ts';
 import type { Field } from '../../../../core/schema/model.ts';
 import { float32Literal, type UpdateSyntax, updateParts } from '../../sql/update-sql.ts';
-import { grammar, quoteIdentifier } from './grammar.ts';
+import { grammar } from './grammar.ts';
 import { jsonLiteral, literal, quoteLiteral } from './literal.ts';
+import { qualified, quoteIdentifier } from './names.ts';
 import { columnType } from './types.ts';
 
 /**
@@ -10,7 +11,7 @@ import { columnType } from './types.ts';
  * its dot.
  */
 export function updateSql(job: UpdateJob, schema: string): string {
-  const table = `${schema}${quoteIdentifier(job.table)}`;
+  const table = qualified(job.table, schema);
   const { matching, changing, assignments } = updateParts(job, SYNTAX);
   return `WITH changed AS (UPDATE ${table} SET ${assignments} WHERE ${changing} RETURNING 1) SELECT (SELECT count(*) FROM ${table} WHERE ${matching}) AS matched, (SELECT count(*) FROM changed) AS modified`;
 }

@@ -13,8 +13,8 @@ import { normalize, normalizeExpressions } from '../catalog/normalize.ts';
 import { normalizeObjects, readObjects } from '../catalog/objects.ts';
 import { readCatalog, readKeptNames } from '../catalog/read-catalog.ts';
 import { readUnsupportedObjects } from '../catalog/unsupported-objects.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { qualified, quoteIdentifier } from '../compile/names.ts';
 import { SCHEMA_COMMENT } from '../compile/online-steps.ts';
 import { DOLLAR_TAG } from '../compile/plpgsql-guards.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
@@ -28,6 +28,7 @@ import { preflight } from '../run/preflight.ts';
 import { countTable } from '../run/row-count.ts';
 import { RowEstimates } from '../run/row-estimates.ts';
 import { runSegments } from '../run/run.ts';
+import { unreadableSchemas } from '../run/unreadable-schemas.ts';
 import { findViolations } from '../run/violations.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
 import { type LockContext, lockHeldByAnySession, withMigrationLock } from './lock.ts';
@@ -53,6 +54,7 @@ export async function createConnection({
 }: OpenSession): Promise<Connection<PostgresqlStep>> {
   const { name, backend, exists, version, checksClient } = await readSessionInfo(session, settings);
   const schema = `${quoteIdentifier(name)}.`;
+  const schemas = { home: name, others: (settings.schemas ?? []).filter((one) => one !== name) };
   const lockContext: LockContext = {
     session,
     schema,
@@ -69,7 +71,7 @@ export async function createConnection({
   const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
   const readTables = (collections?: readonly string[], exec = session.exec) =>
-    withSvcErrors(async () => toModel(await readCatalog(exec, name, collections)));
+    withSvcErrors(async () => toModel(await readCatalog(exec, schemas, collections)));
   const runContext: RunContext = {
     session,
     schema,
@@ -79,7 +81,7 @@ export async function createConnection({
   };
   const introspectWhole = async (): Promise<WholeCatalog> => {
     const { model, unsupportedObjects } = await readTables();
-    const others = await withSvcErrors(() => readUnsupportedObjects(session.exec, name));
+    const others = await withSvcErrors(() => readUnsupportedObjects(session.exec, schemas));
     return { model, unsupported: [...unsupportedObjects, ...others] };
   };
   const findProblems = async (
@@ -89,7 +91,8 @@ export async function createConnection({
   ): Promise<PreflightReport> => {
     const copying = await findCopies(estimates, settings.allowCopy, statements);
     const failures = [
-      ...(await preflight(session.exec, name, operations)),
+      ...unreadableSchemas(schemas, operations),
+      ...(await preflight(session.exec, schemas, operations)),
       ...copying.failures,
       ...(await findViolations(session.exec, schema, statements, operations)),
     ];
@@ -126,10 +129,10 @@ export async function createConnection({
     introspect: async (collections) => (await readTables(collections)).model,
     unsupportedObjects: async () => (await introspectWhole()).unsupported,
     introspectWhole,
-    kept: () => withSvcErrors(() => readKeptNames(session.exec, name)),
-    objects: () => withSvcErrors(() => readObjects(session, name)),
-    normalizeObjects: (found) => withSvcErrors(() => normalizeObjects(session, name, found)),
-    normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model), name)),
+    kept: () => withSvcErrors(() => readKeptNames(session.exec, schemas)),
+    objects: () => withSvcErrors(() => readObjects(session, schemas)),
+    normalizeObjects: (found) => withSvcErrors(() => normalizeObjects(session, schemas, found)),
+    normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model), schemas)),
     records: (definition) => recordStore(recordBackend, definition),
     ensureTables: (definitions) => ensureTables(session, schema, definitions),
     update: (job) => runUpdate(session, job, schema, settings.lockRetries),
@@ -137,10 +140,9 @@ export async function createConnection({
       const [row] = await rows('SELECT clock_timestamp() AS now');
       return new Date(row?.now as Date | string);
     },
-    count: (collection, limit) =>
-      withSvcErrors(() => countTable(session.exec, `${schema}${quoteIdentifier(collection)}`, limit)),
+    count: (collection, limit) => withSvcErrors(() => countTable(session.exec, qualified(collection, schema), limit)),
     countValues: (collection, field, limit) =>
-      countRows(rows, { table: `${schema}${quoteIdentifier(collection)}`, field: quoteIdentifier(field), limit }),
+      countRows(rows, { table: qualified(collection, schema), field: quoteIdentifier(field), limit }),
     watch: (topic, notify) => watch(notifyChannel(schema, topic), notify),
     withLock: (work, options) => withMigrationLock(lockContext, work, options),
     isLocked: async () => (await rows(`SELECT 1 FROM ${lockHeldByAnySession(schema)}`)).length > 0,

@@ -145,6 +145,13 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
     message: 'The table or index already exists.',
     next: TABLE_EXISTS_REMEDIES,
   },
+  '3F000': {
+    code: 'migration_failed',
+    message: 'The schema does not exist.',
+    next: [
+      'Create it in an earlier migration: svc/database/objects/<database>/schema/<name>.sql with CREATE SCHEMA <name>',
+    ],
+  },
   '42710': { code: 'constraint_exists', message: 'The constraint already exists.' },
   '42701': { code: 'field_exists', message: 'The field already exists.' },
   '42P01': { code: 'collection_unknown', message: 'The table does not exist.' },
@@ -247,7 +254,8 @@ export function statementError({ text }: Statement, error: unknown): unknown {
     const { why, details, cause } = svcError;
     return mappedError(INDEX_EXISTS, { why, details, cause });
   }
-  const [, created] = /^CREATE (?:\w+ )?TABLE (?:IF NOT EXISTS )?(?:pg_temp\.)?"((?:[^"]|"")*)"/.exec(text) ?? [];
+  const [, created] =
+    /^CREATE (?:\w+ )?TABLE (?:IF NOT EXISTS )?(?:pg_temp\.|"(?:[^"]|"")*"\.)?"((?:[^"]|"")*)"/.exec(text) ?? [];
   const [, taken] = /"(.*)"/s.exec((error as Error).message) ?? [];
   if (created === undefined || taken === undefined || created.replaceAll('""', '"') === taken) return svcError;
   return new SvcError('name_invalid', `The name "${taken}" of a key of the new table is taken.`, {

@@ -4,7 +4,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
 import { type Mutex, withSessionLock } from '../../shared/mutex.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
+import { quoteIdentifier } from '../compile/names.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
 
 export const FIRST_POLL_MS = 5;

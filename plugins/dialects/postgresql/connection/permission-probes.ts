@@ -1,8 +1,8 @@
 import type { PermissionProbe } from '../../../../core/dialect.ts';
 import { auditTable, historyTable, metaTable } from '../../../../core/migration/history-table.ts';
 import type { ForeignKey } from '../../../../core/schema/model.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { qualified } from '../compile/names.ts';
 import { epochTable } from './lock.ts';
 
 /** `schema` is quoted, with its dot; `name` is the same schema without quotes. */
@@ -31,7 +31,7 @@ export function permissionProbes(schema: string, name: string): readonly Permiss
 
 /** `schema` is quoted, with its dot. */
 export function referenceProbe(schema: string, { table, columns }: ForeignKey['references']): PermissionProbe {
-  const relation = quoteLiteral(schema + quoteIdentifier(table));
+  const relation = quoteLiteral(qualified(table, schema));
   const lacks = columns.map((column) => `NOT has_column_privilege(${relation}, ${quoteLiteral(column)}, 'REFERENCES')`);
   return {
     needed: `reference the table "${table}"`,

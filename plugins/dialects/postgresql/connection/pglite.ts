@@ -8,7 +8,7 @@ import { isPathMissing } from '../../shared/database-path.ts';
 import { Mutex } from '../../shared/mutex.ts';
 import { shareInstance } from '../../shared/share-instance.ts';
 import type { ExecSql, Session } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
+import { quoteIdentifier } from '../compile/names.ts';
 import type { OpenSession } from './connection.ts';
 import { toSvcError } from './errors.ts';
 import { lockFolder } from './folder-lock.ts';

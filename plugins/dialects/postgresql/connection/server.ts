@@ -5,7 +5,7 @@ import { assertInstalled, type Driver, loadDriver } from '../../../shared/driver
 import { SerialQueue } from '../../../shared/serial-queue.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
 import { abandonAfter, type ExecSql, type Result, type Session } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
+import { quoteIdentifier } from '../compile/names.ts';
 import { asLostIfUnreachable, codeOf, toConnectError, toSvcError } from './errors.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
 

@@ -1,4 +1,5 @@
 import type { ConnectOptions } from '../../../../core/dialect.ts';
+import { SvcError } from '../../../../core/errors.ts';
 import {
   booleanOption,
   connectTimeoutMs,
@@ -8,6 +9,7 @@ import {
   requestTimeoutMs,
   type SettingsOf,
   stringOption,
+  stringsOption,
 } from '../../shared/settings.ts';
 
 /** Restores everything a session can set to the values of its startup packet. */
@@ -22,6 +24,7 @@ export const DISABLE_TIMEOUTS =
 
 export const OPTIONS = {
   schema: stringOption('where tables live; also next to the URL of the database'),
+  schemas: stringsOption('further schemas with tables, and `schema`, by default the first; also next to the URL'),
   createSchema: booleanOption('whether the first migration creates `schema` if it does not exist', false),
   connectTimeoutMs,
   requestTimeoutMs,
@@ -45,4 +48,24 @@ export const OPTIONS = {
 export type Settings = SettingsOf<typeof OPTIONS>;
 
 /** Throws `config_invalid`. */
-export const settingsOf = (options: ConnectOptions): Settings => readSettings('PostgreSQL', OPTIONS, options);
+export function settingsOf(options: ConnectOptions): Settings {
+  const settings = readSettings('PostgreSQL', OPTIONS, options);
+  const { schemas } = settings;
+  if (schemas === undefined) return settings;
+  const schema = settings.schema ?? schemas[0];
+  const why =
+    schema === undefined || schemas.includes(schema)
+      ? schemas.map(schemaProblem).find((problem) => problem !== undefined)
+      : `"${schema}" is the schema, and is not one of them.`;
+  if (why === undefined) return { ...settings, schema };
+  throw new SvcError('config_invalid', 'The schemas of a PostgreSQL database are not valid.', {
+    why,
+    next: ["Write schemas: ['public', 'billing'] next to the URL: svc's own tables are in the first one."],
+  });
+}
+
+function schemaProblem(name: string): string | undefined {
+  if (name.includes('.')) return `"${name}" has a dot, which separates a schema from a table.`;
+  if (/^pg_|^information_schema$/.test(name)) return `"${name}" is a schema of the server.`;
+  return undefined;
+}

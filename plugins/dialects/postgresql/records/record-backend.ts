@@ -7,8 +7,9 @@ import { type RecordGrammar, readRecordColumn } from '../../sql/record-values.ts
 import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
 import { StatementTemplate } from '../../sql/statement.ts';
 import { StatementBatcher } from '../../sql/statement-batcher.ts';
-import { grammar, quoteIdentifier } from '../compile/grammar.ts';
+import { grammar } from '../compile/grammar.ts';
 import { jsonLiteral, quoteLiteral } from '../compile/literal.ts';
+import { quoteIdentifier } from '../compile/names.ts';
 import { codeOf, isTransient, toSvcError } from '../connection/errors.ts';
 import { epochIsCurrent } from '../connection/lock.ts';
 import { isPreparedStatementMissing, PreparedStatements } from './prepared-statements.ts';

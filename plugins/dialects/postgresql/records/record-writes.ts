@@ -1,8 +1,8 @@
 import { columnOf, type RecordWrite } from '../../../../core/records.ts';
 import { VERSION_COLUMN } from '../../sql/record-store.ts';
 import { engineFilledColumns, recordLiteral } from '../../sql/record-values.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { quoteIdentifier } from '../compile/names.ts';
 import { valueIfEpochCurrent } from '../connection/lock.ts';
 import { recordGrammar } from './record-backend.ts';
 

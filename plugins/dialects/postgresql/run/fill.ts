@@ -3,8 +3,8 @@ import type { Progress } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { restAfter } from '../../shared/pace.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { qualified, quoteIdentifier } from '../compile/names.ts';
 import type { Fill } from '../compile/step.ts';
 import { codeOf, isTransient, QUERY_CANCELED } from '../connection/errors.ts';
 import type { Settings } from '../connection/settings.ts';
@@ -40,7 +40,7 @@ interface FillContext {
  */
 export async function runFill(context: FillContext, fill: Fill): Promise<void> {
   const { exec, schema, settings } = context;
-  const table = `${schema}${quoteIdentifier(fill.table)}`;
+  const table = qualified(fill.table, schema);
   const column = quoteIdentifier(fill.column);
   const missing = `${column} IS NULL${fill.isNullable ? ` AND (${fill.value}) IS NOT NULL` : ''}`;
   // Rows that a policy hides would be left out in silence.

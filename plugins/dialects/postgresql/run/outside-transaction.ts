@@ -1,7 +1,7 @@
 import type { RunObserver, Segment, Statement } from '../../../../core/dialect.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { isRaw } from '../../sql/statement.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
+import { qualified } from '../compile/names.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
 import {
   codeOf,
@@ -30,7 +30,7 @@ export async function runOutsideTransaction(
     await exec('SET lock_timeout = 0');
     try {
       if (statement.repair?.kind === 'dropInvalidIndex')
-        await waitForIndexBuilds(exec, `${context.schema}${quoteIdentifier(statement.repair.table)}`);
+        await waitForIndexBuilds(exec, qualified(statement.repair.table, context.schema));
       await runStep(context, exec, statement.run, observer);
     } catch (error) {
       // An existing index of that name is not part of this run: another session may be building it.

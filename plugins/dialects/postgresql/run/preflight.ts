@@ -2,12 +2,14 @@ import type { PreflightFailure } from '../../../../core/dialect.ts';
 import { SvcError } from '../../../../core/errors.ts';
 import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
-import { isKeptName } from '../../../../core/schema/names.ts';
+import { isKeptName, nameInSchema } from '../../../../core/schema/names.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { ofExtension } from '../catalog/catalog-rows.ts';
+import { modelName, NAMESPACES, relationName, type Schemas } from '../catalog/namespaces.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { relationOf } from '../compile/names.ts';
 
 /** A table or a column that a statement drops or renames, under its name before the run. */
 interface Removal {
@@ -33,15 +35,15 @@ interface Reader {
  */
 export async function preflight(
   exec: ExecSql,
-  schema: string,
+  schemas: Schemas,
   operations: readonly MigrationOperation[],
 ): Promise<readonly PreflightFailure[]> {
   const { removals, changedAt } = removalsIn(operations);
   if (removals.length === 0) return [];
   const isChangedBefore = ({ key, isText }: Reader, statement: number): boolean =>
     (changedAt.get(key) ?? Infinity) < (isText ? Infinity : statement);
-  const dependents = await readDependents(exec, schema, removals);
-  const routines = await readRoutines(exec, schema);
+  const dependents = await readDependents(exec, schemas, removals);
+  const routines = await readRoutines(exec, schemas);
   return removals.flatMap((removal, index): PreflightFailure[] => {
     const { statement } = removal;
     const candidates = [
@@ -94,34 +96,39 @@ function removalsIn(operations: readonly MigrationOperation[]): {
 /** By the index of the removal. A rename is followed by all of these. */
 async function readDependents(
   exec: ExecSql,
-  schema: string,
+  schemas: Schemas,
   removals: readonly Removal[],
 ): Promise<ReadonlyMap<number, readonly Reader[]>> {
   const wanted = removals.flatMap(({ table, column, isRename }, index) =>
-    isRename ? [] : [`(${index}, ${quoteLiteral(table)}, ${column === undefined ? 'NULL' : quoteLiteral(column)})`],
+    isRename
+      ? []
+      : [
+          `(${[String(index), ...namesOf(schemas, table), column === undefined ? 'NULL' : quoteLiteral(column)].join(', ')})`,
+        ],
   );
   if (wanted.length === 0) return new Map();
   const rows = await rowsOf(
     exec,
-    `WITH wanted AS (SELECT w.i, c.oid AS rel, a.attnum AS num FROM (VALUES ${wanted.join(', ')}) w(i, t, c)
-  JOIN pg_class c ON c.relname = w.t AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)}) AND c.relkind IN ('r', 'p')
+    `WITH ${NAMESPACES(schemas)},
+wanted AS (SELECT w.i, c.oid AS rel, a.attnum AS num FROM (VALUES ${wanted.join(', ')}) w(i, s, t, c)
+  JOIN pg_class c ON c.relname = w.t AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = w.s) AND c.relkind IN ('r', 'p')
   LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = w.c AND NOT a.attisdropped WHERE w.c IS NULL OR a.attnum IS NOT NULL),
 found AS (SELECT DISTINCT w.i, w.rel, d.classid, d.objid, d.objsubid FROM wanted w JOIN pg_depend d
   ON d.refclassid = 'pg_class'::regclass AND d.refobjid = w.rel AND (w.num IS NULL OR d.refobjsubid = w.num) AND d.deptype IN ('n', 'a'))
 SELECT i, kind, name, what, drop FROM (
-SELECT f.i, CASE v.relkind WHEN 'm' THEN 'materialized_view' ELSE 'view' END AS kind, v.relname::text AS name, '' AS what,
+SELECT f.i, CASE v.relkind WHEN 'm' THEN 'materialized_view' ELSE 'view' END AS kind, ${nameIn('v')} AS name, '' AS what,
   CASE v.relkind WHEN 'm' THEN 'DROP MATERIALIZED VIEW ' ELSE 'DROP VIEW ' END || v.oid::regclass AS drop
   FROM found f JOIN pg_rewrite r ON f.classid = 'pg_rewrite'::regclass AND r.oid = f.objid
   JOIN pg_class v ON v.oid = r.ev_class AND v.relkind IN ('v', 'm')
-UNION SELECT f.i, 'trigger', c.relname || '.' || t.tgname, '', format('DROP TRIGGER %I ON %s', t.tgname, c.oid::regclass)
+UNION SELECT f.i, 'trigger', ${nameIn('c')} || '.' || t.tgname, '', format('DROP TRIGGER %I ON %s', t.tgname, c.oid::regclass)
   FROM found f JOIN pg_trigger t ON f.classid = 'pg_trigger'::regclass AND t.oid = f.objid AND NOT t.tgisinternal AND t.tgname !~ '^~svc_'
   JOIN pg_class c ON c.oid = t.tgrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR t.tgrelid <> f.rel
-UNION SELECT f.i, 'policy', c.relname || '.' || p.polname, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
+UNION SELECT f.i, 'policy', ${nameIn('c')} || '.' || p.polname, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
   FROM found f JOIN pg_policy p ON f.classid = 'pg_policy'::regclass AND p.oid = f.objid
   JOIN pg_class c ON c.oid = p.polrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR p.polrelid <> f.rel
-UNION SELECT f.i, CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END, p.proname, '', 'DROP ROUTINE ' || p.oid::regprocedure
+UNION SELECT f.i, CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END, COALESCE((SELECT ${modelName('p.proname')} FROM ns WHERE ns.oid = p.pronamespace), p.proname), '', 'DROP ROUTINE ' || p.oid::regprocedure
   FROM found f JOIN pg_proc p ON f.classid = 'pg_proc'::regclass AND p.oid = f.objid
-UNION SELECT f.i, 'field', c.relname || '.' || a.attname, 'generated field ' || quote_ident(a.attname),
+UNION SELECT f.i, 'field', ${nameIn('c')} || '.' || a.attname, 'generated field ' || quote_ident(a.attname),
   format('ALTER TABLE %s DROP COLUMN %I', c.oid::regclass, a.attname)
   FROM found f LEFT JOIN pg_attrdef ad ON f.classid = 'pg_attrdef'::regclass AND ad.oid = f.objid
   JOIN pg_attribute a ON a.attrelid = f.rel AND a.attgenerated <> '' AND a.attnum = CASE WHEN f.classid = 'pg_class'::regclass AND f.objid = f.rel
@@ -138,6 +145,15 @@ UNION SELECT f.i, 'field', c.relname || '.' || a.attname, 'generated field ' || 
   return readers;
 }
 
+/** The schema of a table and its name in it, as literals. */
+function namesOf({ home }: Schemas, table: string): readonly string[] {
+  const { schema = home, name } = relationOf(table);
+  return [quoteLiteral(schema), quoteLiteral(name)];
+}
+
+/** A reader may be in a schema that is not read. */
+const nameIn = (alias: string): string => `COALESCE(${relationName(alias)}, ${alias}.relname)`;
+
 interface Routine extends Reader {
   /** In lower case, without string literals and comments. */
   readonly text: string;
@@ -146,13 +162,13 @@ interface Routine extends Reader {
 }
 
 /** Functions and procedures whose bodies are texts that the server reads when they run. */
-async function readRoutines(exec: ExecSql, schema: string): Promise<readonly Routine[]> {
+async function readRoutines(exec: ExecSql, schemas: Schemas): Promise<readonly Routine[]> {
   const rows = await rowsOf(
     exec,
-    `SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END AS kind, p.proname AS name, p.prosrc AS text, p.oid::regprocedure::text AS signature,
-  ARRAY(SELECT DISTINCT c.relname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgfoid = p.oid AND NOT t.tgisinternal AND c.relnamespace = p.pronamespace) AS tables
-FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${quoteLiteral(schema)})
-  AND l.lanname NOT IN ('c', 'internal') AND p.prosrc <> '' AND p.prokind IN ('f', 'p') AND p.proname !~ '^_svc_'
+    `WITH ${NAMESPACES(schemas)}
+SELECT CASE p.prokind WHEN 'p' THEN 'procedure' ELSE 'function' END AS kind, ${modelName('p.proname')} AS name, p.prosrc AS text, p.oid::regprocedure::text AS signature,
+  ARRAY(SELECT DISTINCT ${relationName('c')}::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgfoid = p.oid AND NOT t.tgisinternal AND c.relnamespace IN (SELECT oid FROM ns)) AS tables
+FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname NOT IN ('c', 'internal') AND p.prosrc <> '' AND p.prokind IN ('f', 'p') AND p.proname !~ '^_svc_'
   AND NOT ${ofExtension('pg_proc', 'p.oid')}
 ORDER BY p.proname, p.oid`,
   );
@@ -170,7 +186,8 @@ ORDER BY p.proname, p.oid`,
 
 /** A text that names the table and the column is taken for a reader; one that a trigger of the table calls, by NEW and OLD. */
 function routineReads({ text, tables }: Routine, { table, column }: Removal): boolean {
-  if (lowerCaseContainsWord(text, table)) return column === undefined || lowerCaseContainsWord(text, column);
+  if (lowerCaseContainsWord(text, nameInSchema(table)))
+    return column === undefined || lowerCaseContainsWord(text, column);
   if (column === undefined || !tables.includes(table)) return false;
   return new RegExp(`\\b(?:new|old)\\s*\\.\\s*"?${escapeRegExp(column)}"?(?![\\w$])`, 'i').test(text);
 }

@@ -1,5 +1,5 @@
 import type { ExecSql } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
+import { qualified } from '../compile/names.ts';
 import { estimateRows } from './row-count.ts';
 
 /** The rows of tables as they are before a run, each read once. */
@@ -15,8 +15,7 @@ export class RowEstimates {
   }
 
   async of(table: string): Promise<number> {
-    const known =
-      this.#known.get(table) ?? (await estimateRows(this.#exec, `${this.#schema}${quoteIdentifier(table)}`));
+    const known = this.#known.get(table) ?? (await estimateRows(this.#exec, qualified(table, this.#schema)));
     this.#known.set(table, known);
     return known;
   }

@@ -4,8 +4,8 @@ import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation, Operation } from '../../../../core/schema/operation.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
-import { quoteIdentifier } from '../compile/grammar.ts';
 import { quoteLiteral } from '../compile/literal.ts';
+import { qualified } from '../compile/names.ts';
 import type { PostgresqlStep } from '../compile/step.ts';
 import { codeOf, statementError } from '../connection/errors.ts';
 
@@ -48,7 +48,7 @@ async function denialOf(
   { text, run, transactional }: Statement<PostgresqlStep>,
 ): Promise<SvcError | undefined> {
   if (run.kind === 'fill') {
-    const table = `to_regclass(${quoteLiteral(schema + quoteIdentifier(run.table))})`;
+    const table = `to_regclass(${quoteLiteral(qualified(run.table, schema))})`;
     const [found] = await rowsOf(
       exec,
       `SELECT row_security_active(${table}) AS hidden, NOT has_table_privilege(${table}, 'SELECT') OR NOT has_table_privilege(${table}, 'UPDATE') AS lacking`,
@@ -63,7 +63,7 @@ async function denialOf(
     if (found?.lacking === true)
       return because(
         'The user may not read or change them.',
-        `GRANT SELECT, UPDATE ON ${quoteIdentifier(run.table)} TO …`,
+        `GRANT SELECT, UPDATE ON ${qualified(run.table, '')} TO …`,
       );
   }
   if (!transactional && /^CREATE (?:UNIQUE )?INDEX /.test(text)) {

@@ -1,0 +1,278 @@
+import * as assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { Database } from '../core/database/database.ts';
+import type { Connection, ConnectOptions } from '../core/dialect.ts';
+import type { SvcError } from '../core/errors.ts';
+import { engines, type TestEngine } from './kit/engines.ts';
+import { connectedBy } from './kit/object-files.ts';
+import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
+import { svcHere } from './kit/svc-here.ts';
+import { test } from './kit/test.ts';
+
+/** More than one schema of a database: tables named `billing.invoices`. */
+
+const ID = { type: 'integer', primaryKey: true, autoGenerate: true } as const;
+
+const USERS = { id: ID, email: { type: 'string', unique: true } };
+const INVOICES = {
+  id: ID,
+  user_id: { type: 'integer', required: true, references: { table: 'users', column: 'id' } },
+  state: { type: 'enum', enumValues: ['open', 'paid'], required: true },
+};
+/** The same name in both schemas. */
+const BILLING_USERS = { id: ID, note: { type: 'text' } };
+const TABLES = { users: USERS, 'billing.invoices': INVOICES, 'billing.users': BILLING_USERS };
+const INDEXES = { indexes: { 'billing.invoices': [{ columns: ['user_id'] }] } };
+
+const OBJECTS = 'svc/database/objects/main';
+const FILES = {
+  [`${OBJECTS}/schema/billing.sql`]: 'CREATE SCHEMA "billing";',
+  [`${OBJECTS}/view/billing.overdue.sql`]:
+    "CREATE VIEW billing.overdue AS SELECT i.id, u.email FROM billing.invoices i JOIN users u ON u.id = i.user_id WHERE i.state = 'open';",
+  [`${OBJECTS}/function/billing.touch.sql`]:
+    'CREATE FUNCTION billing.touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;',
+  [`${OBJECTS}/trigger/billing.invoices.touched.sql`]:
+    'CREATE TRIGGER touched BEFORE UPDATE ON billing.invoices FOR EACH ROW EXECUTE FUNCTION billing.touch();',
+};
+
+interface Fixture extends Project {
+  readonly run: (...args: readonly string[]) => ReturnType<typeof svcHere>;
+  readonly query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+  readonly with: <T>(work: (connection: Connection) => Promise<T>) => Promise<T>;
+  /** Generates and applies what changed. */
+  readonly apply: (tables: object, ...args: readonly string[]) => Promise<void>;
+}
+
+function on(title: string, body: (fixture: Fixture, engine: TestEngine) => Promise<void>, list = engines): void {
+  for (const engine of list) {
+    const whole = `${engine.name}: ${title}`;
+    if (engine.missing !== undefined) test.skip(whole, engine.missing);
+    else
+      test(
+        whole,
+        () =>
+          engine.withUrl(async (url, connect) => {
+            const schemas = ['public', 'billing'];
+            const connected = connectedBy(() => connect(undefined, { schemas }));
+            const files = project({ main: url }, {}, {}, { schemas });
+            const run: Fixture['run'] = (...args) => svcHere(args, files.root);
+            const apply: Fixture['apply'] = async (tables, ...args) => {
+              files.write('svc/database/schema.json', [{ db: 'main', tables, ...INDEXES }]);
+              assertExit(await run('db', 'schema', 'generate', ...args));
+              assertExit(await run('db', 'migrate', '--allow-destructive'));
+              assert.match(assertExit(await run('db', 'schema', 'generate')).stdout, /^Nothing to generate/);
+              assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+            };
+            const query: Fixture['query'] = (text) => connected((connection) => connection.query(text));
+            await body({ ...files, run, apply, query, with: connected }, engine);
+          }),
+        LONG,
+      );
+  }
+}
+
+const onServer = (title: string, body: Parameters<typeof on>[1]): void =>
+  on(
+    title,
+    body,
+    engines.filter(({ name }) => name === 'postgresql'),
+  );
+
+async function started({ write, apply }: Fixture): Promise<void> {
+  for (const [file, text] of Object.entries(FILES)) write(file, text);
+  await apply(TABLES);
+}
+
+on('tables and objects of two schemas are made, changed and rolled back', async (fixture) => {
+  const { query, apply, run, write } = fixture;
+  await started(fixture);
+  await query(
+    "INSERT INTO users (email) VALUES ('a@example.com'); INSERT INTO billing.invoices (user_id, state) VALUES (1, 'open')",
+  );
+  assert.deepEqual(await query('SELECT * FROM billing.overdue'), [{ id: 1, email: 'a@example.com' }]);
+
+  // The view and the trigger are moved aside for a change of the types that they read.
+  write(
+    `${OBJECTS}/trigger/billing.invoices.touched.sql`,
+    "CREATE TRIGGER touched BEFORE UPDATE ON billing.invoices FOR EACH ROW WHEN (new.state = 'paid') EXECUTE FUNCTION billing.touch();",
+  );
+  const changed = {
+    ...TABLES,
+    users: { ...USERS, email: { type: 'string', length: 300, unique: true } },
+    'billing.invoices': {
+      ...INVOICES,
+      state: { ...INVOICES.state, enumValues: ['open', 'paid', 'void'] },
+      total: { type: 'bigint' },
+    },
+  };
+  await apply(changed);
+  await query("UPDATE billing.invoices SET state = 'void', total = 5");
+  assert.deepEqual(await query('SELECT * FROM billing.overdue'), []);
+  await query("UPDATE billing.invoices SET state = 'open'");
+  assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive'));
+  assert.deepEqual(await query('SELECT * FROM billing.overdue'), [{ id: 1, email: 'a@example.com' }]);
+  assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive'));
+  assert.deepEqual(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'billing'"), []);
+});
+
+on('a table moves to another schema and back, with its rows, keys and sequence', async (fixture) => {
+  const { query, apply, run, write, read } = fixture;
+  await started(fixture);
+  await query("INSERT INTO users (email) VALUES ('a@example.com'); INSERT INTO billing.users (note) VALUES ('x')");
+  const { users, 'billing.users': billingUsers, 'billing.invoices': invoices, ...rest } = TABLES;
+  const moved = {
+    ...rest,
+    'billing.invoices': {
+      ...invoices,
+      user_id: { ...invoices.user_id, references: { table: 'billing.people', column: 'id' } },
+    },
+    'billing.people': users,
+    notes: billingUsers,
+  };
+  // The text follows the table.
+  const view = `${OBJECTS}/view/billing.overdue.sql`;
+  write(view, read(view).replace('JOIN users', 'JOIN billing.people'));
+  await apply(moved, '--rename', 'users:billing.people', '--rename', 'billing.users:notes');
+  await query("INSERT INTO billing.people (email) VALUES ('b@example.com'); INSERT INTO notes (note) VALUES ('y')");
+  assert.deepEqual(await query('SELECT id, note FROM public.notes ORDER BY id'), [
+    { id: 1, note: 'x' },
+    { id: 2, note: 'y' },
+  ]);
+  const names = await query(
+    "SELECT conname AS name FROM pg_constraint WHERE conrelid = 'billing.people'::regclass AND contype <> 'n' ORDER BY 1",
+  );
+  assert.deepEqual(
+    names.map(({ name }) => name),
+    ['people_email_key', 'people_pkey'],
+  );
+  assertExit(await run('db', 'migrate', 'rollback'));
+  assert.deepEqual(await query('SELECT id FROM public.users ORDER BY id'), [{ id: 1 }, { id: 2 }]);
+  assert.deepEqual(await query('SELECT id FROM billing.users ORDER BY id'), [{ id: 1 }, { id: 2 }]);
+});
+
+on('what is dropped is kept, and comes back', async (fixture) => {
+  const { query, run, write } = fixture;
+  await started(fixture);
+  await query("INSERT INTO billing.users (note) VALUES ('x')");
+  const { 'billing.users': _, ...rest } = TABLES;
+  write('svc/database/schema.json', [{ db: 'main', tables: rest, ...INDEXES }]);
+  assertExit(await run('db', 'schema', 'generate', '--drop', 'billing.users'));
+  assertExit(await run('db', 'migrate', '--keep', '1d', '--yes'));
+  assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+  assertExit(await run('db', 'migrate', 'rollback'));
+  assert.deepEqual(await query('SELECT note FROM billing.users'), [{ note: 'x' }]);
+});
+
+onServer('a table with many rows is changed online', async (fixture) => {
+  const { query, write, run } = fixture;
+  await started(fixture);
+  await query(
+    "INSERT INTO users (email) SELECT n FROM generate_series(1, 12000) n; INSERT INTO billing.invoices (user_id, state) SELECT n, 'open' FROM generate_series(1, 12000) n; ANALYZE",
+  );
+  const changed = {
+    ...TABLES,
+    'billing.invoices': {
+      ...INVOICES,
+      number: { type: 'string', required: true, default: 'none' },
+      total: { type: 'bigint', unique: true },
+    },
+  };
+  write('svc/database/schema.json', [
+    {
+      db: 'main',
+      tables: changed,
+      indexes: { 'billing.invoices': [{ columns: ['user_id'] }, { columns: ['state'] }] },
+    },
+  ]);
+  assertExit(await run('db', 'schema', 'generate'));
+  const plan = assertExit(await run('db', 'migrate', '--dry-run')).stdout;
+  assert.match(plan, /CREATE INDEX CONCURRENTLY "invoices_state_idx" ON "billing"."invoices"/);
+  assert.match(plan, /CREATE UNIQUE INDEX CONCURRENTLY "invoices_total_key" ON "billing"."invoices"/);
+  assertExit(await run('db', 'migrate'));
+  assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+  assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive'));
+});
+
+on('a program changes tables of another schema', async (fixture, engine) => {
+  await started(fixture);
+  await engine.withUrl(async (_url, connect) => {
+    const target = await connect(undefined, { schemas: ['public', 'billing'] });
+    await target.connection.query('CREATE SCHEMA billing');
+    const db = new Database(target);
+    await db.schema.create('billing.plans', { id: ID, name: { type: 'string' } });
+    await target.connection.query("INSERT INTO billing.plans (name) VALUES ('free'), ('paid')");
+    await db.schema.createIndex('billing.plans', ['name']);
+    assert.deepEqual(
+      [...((await target.connection.introspect()).get('billing.plans')?.indexes.keys() ?? [])],
+      ['plans_name_idx'],
+    );
+    assert.equal((await db.update({ table: 'billing.plans', data: { name: 'x' }, where: { id: 1 } })).modified, 1);
+    assert.equal(await target.connection.count('billing.plans', 10), 2);
+    assert.deepEqual(await target.connection.query('SELECT name FROM billing.plans ORDER BY id'), [
+      { name: 'x' },
+      { name: 'paid' },
+    ]);
+  });
+});
+
+on('a schema without a file, and one that is not listed, are refused before anything changes', async (fixture) => {
+  const { run, write, query } = fixture;
+  const generated = async (tables: object) => {
+    write('svc/database/schema.json', [{ db: 'main', tables }]);
+    return run('db', 'schema', 'generate', '--json');
+  };
+  const missing = json(assertExit(await generated({ 'billing.users': BILLING_USERS }), 2));
+  assert.equal(missing.code, 'schema_invalid');
+  assert.deepEqual(missing.nextActions, [
+    'Write svc/database/objects/main/schema/billing.sql: CREATE SCHEMA IF NOT EXISTS "billing";',
+  ]);
+  write(`${OBJECTS}/schema/crm.sql`, 'CREATE SCHEMA crm;');
+  assertExit(await generated({ 'crm.users': BILLING_USERS }));
+  const unlisted = json(assertExit(await run('db', 'migrate', '--json'), 2));
+  assert.equal(unlisted.code, 'config_invalid');
+  assert.match(unlisted.nextActions.join(), /schemas: \['public', 'crm'\]/);
+  assert.deepEqual(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'crm'"), []);
+});
+
+on('the name of the first schema is not written', async (fixture) => {
+  const { run, write, query } = fixture;
+  write('svc/database/schema.json', [{ db: 'main', tables: { 'public.users': USERS } }]);
+  assertExit(await run('db', 'schema', 'generate'));
+  const refused = json(assertExit(await run('db', 'migrate', '--json'), 2));
+  assert.equal(refused.code, 'name_invalid');
+  assert.deepEqual(refused.nextActions, ['Name it "users".']);
+  assert.deepEqual(await query("SELECT 1 FROM pg_class WHERE relname = 'users'"), []);
+});
+
+on('what another schema has is read only where it is listed', async ({ query, run, write, root }) => {
+  await query('CREATE SCHEMA "Old Things"; CREATE TABLE "Old Things"."Users" ("Id" int PRIMARY KEY)');
+  const warned = json(assertExit(await run('db', 'schema', 'pull', '--json')));
+  assert.match(warned.warnings.join('\n'), /has the schema "Old Things", of which svc reads nothing/);
+  const config = JSON.parse(readFileSync(`${root}/svc.config.json`, 'utf8'));
+  config.databases.main.schemas = ['public', 'Old Things'];
+  write('svc.config.json', config);
+  const { warnings, tables } = json(assertExit(await run('db', 'schema', 'pull', '--json')));
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(tables, ['Old Things.Users']);
+  assertExit(await run('db', 'migrate', 'baseline'));
+  assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+});
+
+on('a list of schemas is checked', async (_, engine) => {
+  await engine.withUrl(async (url) => {
+    const problem = async (options: ConnectOptions): Promise<string> => {
+      const error: SvcError = await engine.dialect.connect(url, options).then(
+        () => assert.fail('it connects'),
+        (thrown) => thrown,
+      );
+      assert.equal(error.code, 'config_invalid');
+      return `${error.message} ${error.why}`;
+    };
+    assert.match(await problem({ schemas: [] }), /must be a list of different strings/);
+    assert.match(await problem({ schemas: ['public', 'public'] }), /must be a list of different strings/);
+    assert.match(await problem({ schemas: ['public', 'a.b'] }), /"a\.b" has a dot/);
+    assert.match(await problem({ schemas: ['public', 'pg_catalog'] }), /"pg_catalog" is a schema of the server/);
+    assert.match(await problem({ schema: 'crm', schemas: ['public'] }), /"crm" is the schema, and is not one of them/);
+    assert.match(await problem({ schemas: ['crm', 'public'] }), /The schema "crm" does not exist/);
+  });
+});
