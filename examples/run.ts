@@ -18,7 +18,10 @@ const options = ['--liftoff-only', '--import', 'tsx'];
 
 async function run(example: string, output: number | 'inherit'): Promise<void> {
   const file = join(root, 'examples', example, 'run.ts');
-  const child = spawn(process.execPath, [...options, file], { env, stdio: ['inherit', output, output] });
+  const child = spawn(process.execPath, [...options, file, ...process.argv.slice(2)], {
+    env,
+    stdio: ['inherit', output, output],
+  });
   const [status] = await once(child, 'exit');
   if (status !== 0) process.exitCode = 1;
 }
