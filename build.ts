@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -32,6 +33,11 @@ const installed = Object.keys({ ...manifest.dependencies, ...manifest.peerDepend
 const BUNDLED_IN_CLI = [...BUNDLED, 'dotenv', 'jsonc-parser', 'pg'];
 
 rmSync(dist, { recursive: true, force: true });
+const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+const declarations = once(
+  spawn(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' }),
+  'exit',
+);
 const library = await build({
   ...shared,
   charset: 'utf8',
@@ -109,8 +115,8 @@ for (const name of readdirSync(join(dist, 'cli'))) {
 writeFileSync(join(dist, 'schema.json'), JSON.stringify(jsonSchema()));
 writeFileSync(join(dist, 'THIRD-PARTY.txt'), notices([library, sandboxed, program, mysql2, main]));
 
-const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' });
+const [status] = await declarations;
+if (status !== 0) throw new Error(`The declarations were not written: ${tsc} ended with status ${status}.`);
 const published = new Set<string>();
 for (const { types } of Object.values(manifest.exports).filter((entry) => typeof entry !== 'string')) {
   publishTypes(join(root, types));

@@ -106,8 +106,13 @@ test('a cache that is corrupt, of another version or not writable does not chang
 
 const compiled = command.find((word) => word.endsWith('main.cjs'));
 const drivers = [
-  { cache: 'mariadb.v8', server: await find('mariadb') },
-  { cache: 'mysql2.v8', server: await find('mysql') },
+  { cache: 'mariadb.v8', server: await find('mariadb'), create: freshDatabase },
+  { cache: 'mysql2.v8', server: await find('mysql'), create: freshDatabase },
+  {
+    cache: 'pglite.v8',
+    server: { url: 'pglite://./main' },
+    create: async (url: string) => ({ url, drop: async () => {} }),
+  },
 ];
 if (compiled === undefined) test.skip('the compiled code of the command line', 'dist is older than the sources');
 else {
@@ -131,13 +136,13 @@ else {
     }
   });
 
-  for (const { cache: name, server } of drivers) {
+  for (const { cache: name, server, create } of drivers) {
     if ('missing' in server) {
       test.skip(`the compiled code of a driver, ${name}`, server.missing);
       continue;
     }
     test(`the compiled code of a driver, ${name}, is used for the same driver, and compiled again if it is corrupt`, async () => {
-      const database = await freshDatabase(server.url);
+      const database = await create(server.url);
       try {
         const { svc: run } = databaseProject({ main: database.url });
         const cache = cached(name);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { Script } from 'node:vm';
@@ -35,8 +35,14 @@ type Module = (
 export async function start(args: readonly string[]): Promise<number> {
   // Otherwise V8 discards the bytecode of functions that ran only at the start, before the cache is written.
   setFlagsFromString('--no-flush-bytecode');
-  // PGlite's WebAssembly: optimizing it takes longer than a command that ends soon.
-  if (args[1] !== 'serve') setFlagsFromString('--liftoff-only');
+  // What takes longer than a command that ends soon: optimizing PGlite's WebAssembly, and validating what is never called.
+  if (args[1] !== 'serve') {
+    for (const flag of ['liftoff-only', 'no-wasm-tier-up', 'no-wasm-dynamic-tiering', 'wasm-lazy-validation']) {
+      setFlagsFromString(`--${flag}`);
+    }
+    // Optimizes JavaScript ten times later; newer versions do not have the flag, and report it.
+    if (process.version.startsWith('v20.')) setFlagsFromString('--interrupt-budget=675840');
+  }
   const filename = join(__dirname, SCRIPT);
   const native = createRequire(filename);
   const drivers = new Map<string, CachedModule>();
@@ -60,14 +66,18 @@ export async function start(args: readonly string[]): Promise<number> {
 }
 
 /** By package name, or by path in a project. */
-const MARIADB = /^mariadb$|[\\/]node_modules[\\/]mariadb[\\/]/;
+const INSTALLED = /(?:^|[\\/]node_modules[\\/])(mariadb|@electric-sql[\\/]pglite)(?:$|[\\/])/;
 
-/** Drivers that are one large file: mysql2, which is bundled, and mariadb, whose license does not permit bundling. */
+/**
+ * Drivers that are one large file: mysql2, which is bundled, mariadb, whose license does not permit bundling, and PGlite,
+ * which has data next to its file.
+ */
 function loadDriver(name: string, native: NodeJS.Require): CachedModule | undefined {
   if (name === 'mysql2/promise') return loadCached(join(__dirname, MYSQL2), 'latin1', 'mysql2.v8', MYSQL2);
-  if (!MARIADB.test(name)) return undefined;
+  const [, driver] = INSTALLED.exec(name) ?? [];
+  if (driver === undefined) return undefined;
   const path = native.resolve(name);
-  return path.endsWith('.cjs') ? loadCached(path, 'utf8', 'mariadb.v8') : undefined;
+  return path.endsWith('.cjs') ? loadCached(path, 'utf8', `${basename(driver)}.v8`) : undefined;
 }
 
 interface CachedModule {
@@ -90,6 +100,8 @@ function groupOf(args: readonly string[]): string {
 }
 
 const CHECKSUM_LENGTH = 64;
+/** An import of a module of Node. */
+const IMPORT = /\bimport\(("[\w:/]+")\)/g;
 
 /** A script with V8's code cache: the next process reuses the compiled functions. */
 export class CachedScript<Run extends (...given: never[]) => void> {
@@ -104,7 +116,9 @@ export class CachedScript<Run extends (...given: never[]) => void> {
    * script; default: the content.
    */
   constructor(filename: string, encoding: 'latin1' | 'utf8', parameters: string, cache: string, identity?: string) {
-    const source = readFileSync(filename, encoding);
+    const content = readFileSync(filename, encoding);
+    // A script from the code cache has no `import()`.
+    const source = identity === undefined ? content.replace(IMPORT, 'process.getBuiltinModule($1)') : content;
     this.#identity = identity ?? source;
     this.#file = cacheFile(__dirname, cache);
     const wrap = `(function (${parameters}) {`;

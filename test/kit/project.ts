@@ -40,11 +40,9 @@ export function project(
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), typeof content === 'string' ? content : JSON.stringify(content, null, 2));
   };
-  // Only for PGlite: the flag disables V8's compile cache of the command.
-  const node = Object.values(databases).some((url) => url.startsWith('pglite')) ? [LIFTOFF_ONLY] : [];
   return {
     root,
-    svc: (...args) => svc(args, { cwd: root, env: variables, node }),
+    svc: (...args) => svc(args, { cwd: root, env: variables, node: [LIFTOFF_ONLY] }),
     schema: (tables) => write('svc/database/schema.json', Array.isArray(tables) ? tables : [{ db: 'main', tables }]),
     files(db = 'main') {
       try {
