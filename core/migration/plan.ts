@@ -10,6 +10,8 @@ import { assertNewNamesFree, assertTableName } from '../schema/names.ts';
 import type { CreateCollection, MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { type CompileContext, compileOperation } from './compile-operation.ts';
+import { type CompiledStatement, groupIntoSteps, mergeWithLast } from './compiled-steps.ts';
+import { asWritten, inCreationOrder } from './creation-order.ts';
 import { drift } from './drift.ts';
 import type { History } from './history.ts';
 import type { HistoryOrigin, JournalStep } from './history-table.ts';
@@ -40,6 +42,8 @@ export interface PlannedMigration {
   readonly approval?: string;
   /** What runs in place of the operations of the migration: it keeps what it drops, or restores what it kept. */
   readonly ran?: readonly MigrationOperation[];
+  /** The indexes of the operations in the order in which they run; absent if it is that of the migration. */
+  readonly order?: readonly number[];
   /** What it keeps. */
   readonly keeps?: readonly Keep[];
   /** Of a rollback: what does not come back, because it was purged, in words. */
@@ -82,19 +86,24 @@ export async function planMigration(
   }: PlanOptions = {},
 ): Promise<PlannedMigration> {
   if (direction === 'up') assertKnownDialects(target, migration);
-  const compiled: { operation: number; statement: Statement }[] = [];
+  const compiled: CompiledStatement[] = [];
   const { transactionLocks } = target.dialect.capabilities;
   let locks = 0;
   const destructive: MigrationOperation[] = [];
   const ran: MigrationOperation[] = [];
+  const order: number[] = [];
   const keeps: Keep[] = [];
   let isReplaced = false;
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   const adopted: Collection[] = [];
   const compile = { created, ...(migration.online !== undefined && { online: migration.online }) };
-  for (const [index, operation] of migration[direction].entries()) {
+  const merge = replace ? undefined : target.dialect.mergeIntoCreation;
+  for (const { operation, index, ofCreation } of merge
+    ? inCreationOrder(migration[direction])
+    : asWritten(migration[direction])) {
     if (skipped.has(operation)) continue;
+    order.push(index);
     try {
       // A name that hides a table from svc.
       if (operation.type === 'renameCollection') assertTableName(operation.to);
@@ -109,6 +118,7 @@ export async function planMigration(
         const needed = isObjectOperation(part) ? 0 : (transactionLocks?.count(part, model) ?? 0);
         const compiledPart = await planOperation(target, part, model, { before, preexisting, adopted, compile });
         if (compiledPart.length > 0) locks += needed;
+        if (ofCreation && merge && mergeWithLast(merge, compiled, at, compiledPart)) continue;
         const keptMs = part === parts.at(-1) ? replacement?.keep?.ms : undefined;
         for (const [position, statement] of compiledPart.entries()) {
           statements.push(statement);
@@ -151,6 +161,7 @@ export async function planMigration(
     statements: compiled.map(({ statement }) => statement),
     operations: compiled.flatMap(({ operation }) => ran[operation] ?? []),
     ...(isReplaced && { ran }),
+    ...(!isReplaced && order.some((index, at) => index !== at) && { order }),
     ...(keeps.length > 0 && { keeps }),
     before: new Map([...before.values()].flatMap((collection) => (collection ? [[collection.name, collection]] : []))),
     ...(preexisting && { preexisting: [...preexisting] }),
@@ -288,20 +299,10 @@ function fieldsOnly(model: SchemaModel): SchemaModel {
   );
 }
 
-/** Adjacent transactional statements form one step; every other statement is a step of its own. */
-function groupIntoSteps(compiled: readonly { operation: number; statement: Statement }[]): JournalStep[] {
-  const steps: { operation: number; transactional: boolean; statements: Statement[] }[] = [];
-  for (const { operation, statement } of compiled) {
-    const last = steps.at(-1);
-    if (last?.transactional && statement.transactional) last.statements.push(statement);
-    else steps.push({ operation, transactional: statement.transactional, statements: [statement] });
-  }
-  return steps;
-}
-
 /** The operations that run, to which those of the steps are indexes. */
-export const operationsOf = ({ ran, migration, direction }: PlannedMigration): readonly MigrationOperation[] =>
-  ran ?? migration[direction];
+export function operationsOf({ ran, order, migration, direction }: PlannedMigration): readonly MigrationOperation[] {
+  return ran ?? order?.flatMap((index) => migration[direction][index] ?? []) ?? migration[direction];
+}
 
 /** The operations that a step contains, as an index and a count. */
 export function operationsOfStep(

@@ -8,7 +8,7 @@ import { parseString, unescapeString } from './compile/literal.ts';
 import { mirrors } from './compile/mirror.ts';
 import { objectRules } from './compile/objects.ts';
 import { scriptStatement } from './compile/script.ts';
-import { type MysqlStep, withViolations } from './compile/step.ts';
+import { type MysqlStep, mergeIntoCreation, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
 import { connect } from './connection/connection.ts';
@@ -109,6 +109,7 @@ export function createDialect(variant: Variant): Dialect<MysqlStep> {
       const violations = findViolations(grammar, traits, operation, before);
       return first ? [violations.length > 0 ? withViolations(first, violations) : first, ...rest] : [];
     },
+    mergeIntoCreation,
     objects: objectRules(traits),
     normalize: normalizeModel,
     scriptStatement,

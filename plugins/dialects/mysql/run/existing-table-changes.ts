@@ -85,11 +85,9 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
     }
     if (plan.kind === 'fillColumn' || plan.kind === 'checkRows') continue;
     const table = names.table(plan.table);
-    if (plan.kind !== 'alterTable') {
-      if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);
-      names.forget(plan.table);
-      continue;
-    }
+    if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);
+    if (plan.kind !== 'alterTable') names.forget(plan.table);
+    if (plan.kind === 'dropTable') continue;
     const found = plan.violations ?? [];
     for (const { foreignKey } of found) {
       const presentParent = foreignKey && presentColumns(foreignKey.parent, foreignKey.target);
@@ -97,6 +95,7 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
       const present = presentColumns(plan.table, foreignKey.columns);
       foreignKeys.push({ ...foreignKey, statement: index, table: plan.table, present, presentParent });
     }
+    if (plan.kind === 'createTable') continue;
     if (table) {
       const columns = plan.clauses.flatMap(existingColumns);
       const change = {
