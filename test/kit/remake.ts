@@ -76,7 +76,7 @@ const respelled = (written: string): string => {
 async function factsOfMysql(connection: Connection): Promise<Facts> {
   const found: Facts = new Map();
   const list = await connection.query(
-    `SELECT IF(table_type = 'VIEW', 'VIEW', 'TABLE') AS kind, table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'
+    `SELECT IF(table_type IN ('VIEW', 'SEQUENCE'), table_type, 'TABLE') AS kind, table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'
     UNION ALL SELECT routine_type, routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()
     UNION ALL SELECT 'EVENT', event_name FROM information_schema.events WHERE event_schema = DATABASE()`,
   );

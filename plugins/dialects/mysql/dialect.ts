@@ -33,6 +33,7 @@ export const mysqlTraits: Traits = {
   addsZeroDefault: false,
   locksForeignKeyTypes: false,
   hasDatabaseWideCheckNames: true,
+  hasSequences: false,
   followsRenames: false,
   jsonRoundsDecimals: true,
   maxTimestamp: "'2038-01-19 03:14:07.999'",
@@ -51,6 +52,7 @@ export const mysqlTraits: Traits = {
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
     spatialAttribute: "CONCAT('SRID ', c.srs_id)",
+    databaseInDefault: 'NULL',
     expressionsLoseCharacters: false,
     decodeExpression,
     parseDefault(value, extra) {
