@@ -80,10 +80,13 @@ async function factsOfMysql(connection: Connection): Promise<Facts> {
     UNION ALL SELECT routine_type, routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()
     UNION ALL SELECT 'EVENT', event_name FROM information_schema.events WHERE event_schema = DATABASE()`,
   );
+  const [{ db } = {}] = await connection.query('SELECT DATABASE() AS db');
   for (const { kind, t } of list) {
     const [row = {}] = await connection.query(`SHOW CREATE ${kind} \`${t}\``);
     const shown = Object.entries(row).find(([column]) => column.startsWith('Create '))?.[1];
     const text = String(shown)
+      // What calls a sequence names the database that it is in.
+      .replaceAll(`\`${db}\`.`, '')
       .replace(/ AUTO_INCREMENT=\d+/, '')
       .replace(/ STARTS '[^']*'/, '')
       // MariaDB keeps the letters of its own options as they were written.
