@@ -20,6 +20,11 @@ export interface Dialect<Step = unknown> {
    */
   compileOnline?(operation: Operation, before: SchemaModel): readonly Statement<Step>[] | undefined;
   /**
+   * One statement that creates a table together with the index or constraint of `addition`, where each statement costs a commit
+   * and some copy the table. Undefined if they stay apart.
+   */
+  mergeIntoCreation?(creation: Statement<Step>, addition: Statement<Step>): Statement<Step> | undefined;
+  /**
    * The normal form of a model: what `introspect` returns after the model is created. Two models are equal to this
    * engine if their normal forms are equal.
    */

@@ -81,6 +81,7 @@ export function arrangeObjects(
   change: ObjectChange,
 ): MigrationOperation[] {
   const { before, after } = change;
+  if (before.size + after.size === 0) return [...operations];
   const references = new References(rules);
   const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
   const aside = inTheWay(references, operations, change, removed);

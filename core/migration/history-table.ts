@@ -47,6 +47,8 @@ export interface Journal {
   readonly steps: readonly JournalStep[];
   /** What runs in place of the operations of the migration, which keeps or restores something. */
   readonly ran?: readonly MigrationOperation[];
+  /** The indexes of the operations in the order in which they run; absent if it is that of the migration. */
+  readonly order?: readonly number[];
   /** The request under which it runs; absent if it began without approval. */
   readonly approval?: string;
   /** The affected collections before the first operation; absent if an older SDK started the migration. */
@@ -54,8 +56,10 @@ export interface Journal {
 }
 
 export interface JournalStep {
-  /** Index of the operation the statements come from. */
+  /** Index of the operation the statements come from, in the order in which the operations run. */
   readonly operation: number;
+  /** How many operations from that one a merged statement makes; absent for one. */
+  readonly merged?: number;
   readonly transactional: boolean;
   readonly statements: readonly Statement[];
 }

@@ -157,7 +157,7 @@ class JournalWriter {
   /** This many steps are done; the next one is `started` or not. */
   progress(stepsDone: number, started: boolean): HistoryUpdate {
     const step = statementsBeforeStep(this.#planned, stepsDone);
-    const { tag, direction, steps, ran, before } = this.#planned;
+    const { tag, direction, steps, ran, order, before } = this.#planned;
     if (!this.#isWholeRowNext) return { tag, status: 'applying', step, started, error: null, epoch: this.#run.epoch };
     const known = this.#run.history.records.get(tag)?.row;
     return {
@@ -168,6 +168,7 @@ class JournalWriter {
       journal: {
         ...{ direction, steps },
         ...(ran && { ran }),
+        ...(order && { order }),
         ...approvalOf(this.#run),
         ...(before && { before: serializeModel(before) }),
       },

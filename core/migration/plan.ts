@@ -9,9 +9,11 @@ import { assertNewNamesFree, assertTableName } from '../schema/names.ts';
 import type { MigrationOperation, ModelOperation, Raw } from '../schema/operation.ts';
 import { affectedCollections, CreatedTables, requiredCollections } from './affected-collections.ts';
 import { type CompileContext, compileOperation } from './compile-operation.ts';
+import { type CompiledStatement, groupIntoSteps, mergeWithLast } from './compiled-steps.ts';
+import { asWritten, inCreationOrder } from './creation-order.ts';
 import { allowsExisting, matchesExisting } from './existing-table.ts';
 import type { History } from './history.ts';
-import type { HistoryOrigin, JournalStep } from './history-table.ts';
+import type { HistoryOrigin } from './history-table.ts';
 import type { Replace } from './keep.ts';
 import { addKeptFields, forgetKept, type Keep } from './kept.ts';
 import { assertKnownDialects } from './known-dialects.ts';
@@ -47,19 +49,24 @@ export async function planMigration(
   }: PlanOptions = {},
 ): Promise<PlannedMigration> {
   if (direction === 'up') assertKnownDialects(target, migration);
-  const compiled: { operation: number; statement: Statement }[] = [];
+  const compiled: CompiledStatement[] = [];
   const { transactionLocks } = target.dialect.capabilities;
   let locks = 0;
   const destructive: MigrationOperation[] = [];
   const ran: MigrationOperation[] = [];
+  const order: number[] = [];
   const keeps: Keep[] = [];
   let isReplaced = false;
   const before = new Map<string, Collection | undefined>();
   const preexisting = migration[direction].some(allowsExisting) ? new Set<string>() : undefined;
   const adopted: Collection[] = [];
   const compile = { created, ...(migration.online !== undefined && { online: migration.online }) };
-  for (const [index, operation] of migration[direction].entries()) {
+  const merge = replace ? undefined : target.dialect.mergeIntoCreation;
+  for (const { operation, index, ofCreation } of merge
+    ? inCreationOrder(migration[direction])
+    : asWritten(migration[direction])) {
     if (skipped.has(operation)) continue;
+    order.push(index);
     try {
       // A name that hides a table from svc.
       if (operation.type === 'renameCollection') assertTableName(operation.to);
@@ -74,6 +81,7 @@ export async function planMigration(
         const needed = isObjectOperation(part) ? 0 : (transactionLocks?.count(part, model) ?? 0);
         const compiledPart = await planOperation(target, part, model, { before, preexisting, adopted, compile });
         if (compiledPart.length > 0) locks += needed;
+        if (ofCreation && merge && mergeWithLast(merge, compiled, at, compiledPart)) continue;
         const keptMs = part === parts.at(-1) ? replacement?.keep?.ms : undefined;
         for (const [position, statement] of compiledPart.entries()) {
           statements.push(statement);
@@ -116,6 +124,7 @@ export async function planMigration(
     statements: compiled.map(({ statement }) => statement),
     operations: compiled.flatMap(({ operation }) => ran[operation] ?? []),
     ...(isReplaced && { ran }),
+    ...(!isReplaced && order.some((index, at) => index !== at) && { order }),
     ...(keeps.length > 0 && { keeps }),
     before: new Map([...before.values()].flatMap((collection) => (collection ? [[collection.name, collection]] : []))),
     ...(preexisting && { preexisting: [...preexisting] }),
@@ -204,17 +213,6 @@ function applyToModel({ dialect }: Target, operation: ModelOperation, model: Mut
     const current = model.get(name);
     if (current && current !== old) assertNewNamesFree(dialect.name, dialect.capabilities.names, model, current, old);
   }
-}
-
-/** Adjacent transactional statements form one step; every other statement is a step of its own. */
-function groupIntoSteps(compiled: readonly { operation: number; statement: Statement }[]): JournalStep[] {
-  const steps: { operation: number; transactional: boolean; statements: Statement[] }[] = [];
-  for (const { operation, statement } of compiled) {
-    const last = steps.at(-1);
-    if (last?.transactional && statement.transactional) last.statements.push(statement);
-    else steps.push({ operation, transactional: statement.transactional, statements: [statement] });
-  }
-  return steps;
 }
 
 /**

@@ -24,6 +24,8 @@ export interface PlannedMigration {
   readonly approval?: string;
   /** What runs in place of the operations of the migration: it keeps what it drops, or restores what it kept. */
   readonly ran?: readonly MigrationOperation[];
+  /** The indexes of the operations in the order in which they run; absent if it is that of the migration. */
+  readonly order?: readonly number[];
   /** What it keeps. */
   readonly keeps?: readonly Keep[];
   /** Of a rollback: what does not come back, because it was purged, in words. */
@@ -41,8 +43,9 @@ export interface PlannedMigration {
 }
 
 /** The operations that run, to which those of the steps are indexes. */
-export const operationsOf = ({ ran, migration, direction }: PlannedMigration): readonly MigrationOperation[] =>
-  ran ?? migration[direction];
+export function operationsOf({ ran, order, migration, direction }: PlannedMigration): readonly MigrationOperation[] {
+  return ran ?? order?.flatMap((index) => migration[direction][index] ?? []) ?? migration[direction];
+}
 
 /** The operations that a step contains, as an index and a count. */
 export function operationsOfStep(

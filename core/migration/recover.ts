@@ -30,12 +30,13 @@ function fromJournal(
   if (!stored?.journal) throw interruptedError(record);
   const { tag, migration, origin, checksum, journal, started, step } = stored;
   assertUnchanged(stored, migration);
-  const { direction, steps, ran, approval } = journal;
+  const { direction, steps, ran, order, approval } = journal;
   const statements = steps.flatMap((one) => one.statements);
   const before = journal.before && deserializeModel(journal.before);
   const planned: PlannedMigration = {
     ...{ tag, origin, direction, migration, checksum, steps, statements, before },
     ...(ran && { ran }),
+    ...(order && { order }),
     ...(approval !== undefined && { approval }),
   };
   const index = steps.findIndex((_, index) => statementsBeforeStep(planned, index) === step);

@@ -19,13 +19,15 @@ export async function stepOutcome(
   step: JournalStep,
 ): Promise<'done' | 'not done' | 'unknown'> {
   const { connection } = run.target;
-  const operation = operationsOf(planned)[step.operation];
+  const { operation: first, merged = 1 } = step;
+  const operations = operationsOf(planned).slice(first, first + merged);
+  const [operation] = operations;
   if (!operation) return 'unknown';
   const check = step.statements.at(-1)?.check;
   if (check !== undefined) return (await connection.query(check)).length > 0 ? 'done' : 'not done';
-  const names = modelOperations([operation], run.target.dialect.name).flatMap(affectedCollections);
+  const names = modelOperations(operations, run.target.dialect.name).flatMap(affectedCollections);
   if (operation.type === 'raw' && names.length === 0) return 'unknown';
-  const models = await modelsAround(run, planned, step.operation);
+  const models = await modelsAround(run, planned, first, merged);
   if (!models) return 'unknown';
   const { before, after } = models;
   const found = withoutUnknownReferences(await connection.introspect(names), new Map([...after, ...before]));

@@ -77,6 +77,8 @@ export const MARIADB_ONLY: RemadeCases = {
     "create table @ (id int primary key, a blob default 'x', b text default 'it''s', c tinyblob default 0x00ff, d mediumtext default 5, e text default '', f blob default '', g text default (concat('a','b')), h json default '{}', i text default '😀')",
   default_uuid_type: "create table @ (id uuid primary key default uuid(), b inet6 default '::1')",
   default_sequence: 'create sequence @_s; create table @ (id int primary key default nextval(@_s))',
+  default_sequences:
+    "create sequence @_s start with 100 minvalue 10 maxvalue 1000 increment by 5 cache 7 cycle; create sequence @_d increment by -1 nocache; create sequence @_c engine = aria comment = 'c'; create table @ (id int primary key default (nextval(@_s) + 1), a int default lastval(@_d), b varchar(20) not null default concat('`x`.', nextval(@_c))); create view @_v as select nextval(@_s) as n",
   key_block: 'create table @ (id int, primary key (id) key_block_size = 4)',
   unique_long: 'create table @ (id int primary key, b blob, c text, unique key @_b (b), unique key @_c (c, id))',
   versioned: "create table @ (id int primary key, a int) comment = 'x' with system versioning",
@@ -98,8 +100,6 @@ export const MARIADB_ONLY: RemadeCases = {
 /** A check in the definition of a column belongs to the column. */
 export const MARIADB_ONLY_SAID: readonly string[] = [
   'check_column',
-  'default_sequence',
-  'default_sequence_s',
   'table_period',
   'versioned_period',
   'versioned_period_v',

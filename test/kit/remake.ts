@@ -91,14 +91,17 @@ const respelled = (written: string): string => {
 async function factsOfMysql(connection: Connection): Promise<Facts> {
   const found: Facts = new Map();
   const list = await connection.query(
-    `SELECT IF(table_type = 'VIEW', 'VIEW', 'TABLE') AS kind, table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'
+    `SELECT IF(table_type IN ('VIEW', 'SEQUENCE'), table_type, 'TABLE') AS kind, table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name NOT LIKE '\\_svc\\_%'
     UNION ALL SELECT routine_type, routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()
     UNION ALL SELECT 'EVENT', event_name FROM information_schema.events WHERE event_schema = DATABASE()`,
   );
+  const [{ db } = {}] = await connection.query('SELECT DATABASE() AS db');
   for (const { kind, t } of list) {
     const [row = {}] = await connection.query(`SHOW CREATE ${kind} \`${t}\``);
     const shown = Object.entries(row).find(([column]) => column.startsWith('Create '))?.[1];
     const text = String(shown)
+      // What calls a sequence names the database that it is in.
+      .replaceAll(`\`${db}\`.`, '')
       .replace(/ AUTO_INCREMENT=\d+/, '')
       .replace(/ STARTS '[^']*'/, '')
       // MariaDB keeps the letters of its own options as they were written.

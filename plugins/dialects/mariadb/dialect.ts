@@ -23,6 +23,7 @@ export const mariadbTraits: Traits = {
   addsZeroDefault: true,
   locksForeignKeyTypes: true,
   hasDatabaseWideCheckNames: false,
+  hasSequences: true,
   followsRenames: true,
   renamedConstraintSuffixes: { foreignKey: '_ibfk_' },
   compoundStatement: (statements) => `BEGIN NOT ATOMIC\n${statements}\n;END`,
@@ -46,6 +47,7 @@ export const mariadbTraits: Traits = {
     spatialAttribute: `CASE WHEN c.data_type IN ('geometry', 'point', 'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection')
       THEN (SELECT CONCAT('REF_SYSTEM_ID=', NULLIF(g.srid, 0)) FROM information_schema.geometry_columns g
         WHERE g.g_table_schema = DATABASE() AND g.g_table_name = c.table_name AND g.g_geometry_column = c.column_name) END`,
+    databaseInDefault: "CASE WHEN c.column_default LIKE '%val(%' THEN DATABASE() END",
     expressionsLoseCharacters: true,
     decodeExpression: (text) => text,
     parseDefault: (value) => (value === null ? undefined : parseDefault(value)),

@@ -8,7 +8,7 @@ import { parseString, unescapeString } from './compile/literal.ts';
 import { mirrors } from './compile/mirror.ts';
 import { objectRules } from './compile/objects.ts';
 import { scriptStatement } from './compile/script.ts';
-import { type MysqlStep, withViolations } from './compile/step.ts';
+import { type MysqlStep, mergeIntoCreation, withViolations } from './compile/step.ts';
 import { columnTypes } from './compile/types.ts';
 import { findViolations } from './compile/violations.ts';
 import { connect } from './connection/connection.ts';
@@ -33,6 +33,7 @@ export const mysqlTraits: Traits = {
   addsZeroDefault: false,
   locksForeignKeyTypes: false,
   hasDatabaseWideCheckNames: true,
+  hasSequences: false,
   followsRenames: false,
   jsonRoundsDecimals: true,
   maxTimestamp: "'2038-01-19 03:14:07.999'",
@@ -51,6 +52,7 @@ export const mysqlTraits: Traits = {
   ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
   WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
     spatialAttribute: "CONCAT('SRID ', c.srs_id)",
+    databaseInDefault: 'NULL',
     expressionsLoseCharacters: false,
     decodeExpression,
     parseDefault(value, extra) {
@@ -109,6 +111,7 @@ export function createDialect(variant: Variant): Dialect<MysqlStep> {
       const violations = findViolations(grammar, traits, operation, before);
       return first ? [violations.length > 0 ? withViolations(first, violations) : first, ...rest] : [];
     },
+    mergeIntoCreation,
     objects: objectRules(traits),
     normalize: normalizeModel,
     scriptStatement,

@@ -73,6 +73,8 @@ export interface Traits {
     /** A literal with the order of JSON values. Absent if JSON is stored and ordered as a string. */
     orderable?(literal: string): string;
   };
+  /** Sequences, which defaults may call. */
+  readonly hasSequences: boolean;
   readonly catalog: {
     /** For `information_schema.tables t`: whether it is a table that svc can create. */
     readonly isTable: string;
@@ -86,6 +88,8 @@ export interface Traits {
     readonly checksQuery: string;
     /** For `information_schema.columns c`: a spatial column's attribute that is not part of its type, or NULL. */
     readonly spatialAttribute: string;
+    /** For `information_schema.columns c`: the database whose name the default may contain, or NULL. */
+    readonly databaseInDefault: string;
     /** Expressions contain question marks in place of characters that the catalog's character set does not have. */
     readonly expressionsLoseCharacters: boolean;
     /** An expression as it was written. */

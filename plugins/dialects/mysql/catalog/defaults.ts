@@ -38,10 +38,6 @@ export const hasZeroDate = ({ type, default: found }: Pick<CatalogColumn, 'type'
   'literal' in found &&
   /^\d{4}-(00-\d\d|\d\d-00)/.test(found.literal);
 
-/** It names the database of the sequence. */
-export const hasSequenceDefault = ({ default: found }: Pick<CatalogColumn, 'default'>): boolean =>
-  found !== undefined && 'expression' in found && /\b(?:nextval|lastval|setval)\(/i.test(found.expression);
-
 const parseNumber = (expression: string): string | undefined => /^\(?(-?\d+(?:\.\d+)?)\)?$/.exec(expression)?.[1];
 
 /** The default as it is written in a column definition. */

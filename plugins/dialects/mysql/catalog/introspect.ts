@@ -28,7 +28,7 @@ import {
   isAutomaticIndex,
   PRIMARY_KEY,
 } from './catalog-table.ts';
-import { hasSequenceDefault, hasZeroDate, parseDefault } from './defaults.ts';
+import { hasZeroDate, parseDefault } from './defaults.ts';
 import { columnsIn, withoutOuterParentheses } from './show-create-table.ts';
 import { columnList } from './shown-tables.ts';
 
@@ -226,10 +226,8 @@ function fieldOf(
   const known = isLost ? { ...column, generated: '' } : column;
   const read = nativeType(known, typeOf(column, flags), table.collation);
   const isZero = hasZeroDate(column);
-  const isOfSequence = hasSequenceDefault(column);
-  if (isOfSequence) note('takes its default from a sequence, which svc does not set');
   if (isZero) note('has a zero date as its default, which svc keeps and does not create');
-  const found = isZero || isOfSequence ? undefined : column.default;
+  const found = isZero ? undefined : column.default;
   const own = found && (parseBits(found, read) ?? parseDefault(found, read));
   const value = (asShown ? shownDefault(found, own, read) : undefined) ?? own;
   if (found && 'expression' in found && value === undefined && isServerUuid(found.expression))

@@ -5,6 +5,7 @@ import { canonicalWords, DEFINER, withName } from '../compile/objects.ts';
 import { partitioningStatement, partitionWords } from '../compile/partitions.ts';
 import { toSvcError } from '../connection/errors.ts';
 import type { Traits } from '../variant.ts';
+import { withoutDatabase } from './show-create-table.ts';
 import { readTriggerOrders, withOrder, withoutOrder } from './trigger-order.ts';
 import { readBlockedViews, tableNames } from './unsupported-objects.ts';
 
@@ -17,6 +18,7 @@ UNION ALL SELECT LOWER(routine_type), routine_name, '' FROM information_schema.r
 UNION ALL SELECT 'trigger', trigger_name, event_object_table FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name NOT LIKE '\\_svc\\_%' AND event_object_table NOT LIKE '\\_svc\\_%' AND ${IS_READABLE} AND event_object_table IN (${tableNames(catalog)})
 UNION ALL SELECT DISTINCT 'partitions', table_name, '' FROM information_schema.partitions WHERE table_name IN (${tableNames(catalog)}) AND table_schema = DATABASE() AND partition_name IS NOT NULL AND table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT 'event', event_name, '' FROM information_schema.events WHERE event_schema = DATABASE() AND ${IS_READABLE}
+UNION ALL SELECT 'sequence', table_name, '' FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'SEQUENCE' AND table_name NOT LIKE '\\_svc\\_%'
 ORDER BY kind, name`;
 
 /** What the user may see, without DEFINER, and without the name of the database, so that they can be created in any. */
@@ -60,15 +62,9 @@ async function readDefinition(
     withoutDatabase(text.replace(DEFINER, ''), database)
       .replace(/^CREATE ALGORITHM=UNDEFINED /i, 'CREATE ')
       .replace(/^(CREATE (?:ALGORITHM=\w+ )?)SQL SECURITY DEFINER (?=VIEW)/i, '$1')
+      .replace(/^(CREATE SEQUENCE .*) ENGINE=InnoDB/is, '$1')
       // A server keeps the semicolon after a body of one statement.
       .replace(/[\s;]+$/, '')
-  );
-}
-
-function withoutDatabase(text: string, database: string): string {
-  const prefix = `${quoteIdentifier(database)}.`;
-  return text.replace(/'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`(?:\.)?/gs, (part) =>
-    part === prefix ? '' : part,
   );
 }
 
@@ -119,7 +115,7 @@ function isSameEvent(written: string, stored: string): boolean {
   return schedule === own.schedule && server.body === own.body;
 }
 
-const PROBED: ReadonlySet<string> = new Set(['view', 'function', 'procedure']);
+const PROBED: ReadonlySet<string> = new Set(['sequence', 'view', 'function', 'procedure']);
 
 async function probe(session: Session, object: DatabaseObject): Promise<string | undefined> {
   const { kind, name, definition } = object;

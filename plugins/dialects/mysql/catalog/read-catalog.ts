@@ -3,7 +3,7 @@ import { type ExecSql, type Result, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
 import type { Traits } from '../variant.ts';
 import type { CatalogColumn, CatalogForeignKey, CatalogIndex, CatalogTable } from './catalog-table.ts';
-import { columnsIn } from './show-create-table.ts';
+import { columnsIn, withoutDatabase } from './show-create-table.ts';
 import { withExactDefaults } from './supplementary-characters.ts';
 
 /** Reads the tables of the session's database, in one round trip unless the catalog is inexact (`withExactDefaults`). */
@@ -57,11 +57,14 @@ async function rowsOfAll(exec: ExecSql, texts: readonly string[]): Promise<Resul
 function columnOf({ catalog }: Traits, row: Row): CatalogColumn {
   const extra = String(row.x);
   const generated = row.g === null ? '' : String(row.g);
+  const value = row.d === null ? null : String(row.d);
+  // With the name of its database, a sequence would be another one elsewhere.
+  const own = value === null || !row.db ? value : withoutDatabase(value, String(row.db));
   return {
     name: String(row.n),
     type: String(row.type),
     required: row.nullable === 'NO',
-    default: generated === '' ? catalog.parseDefault(row.d === null ? null : String(row.d), extra) : undefined,
+    default: generated === '' ? catalog.parseDefault(own, extra) : undefined,
     extra,
     charset: row.charset === null ? null : String(row.charset),
     collation: row.collation === null ? null : String(row.collation),
@@ -149,7 +152,7 @@ function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefin
   FROM information_schema.tables t WHERE ${inDatabase('t')} AND ${catalog.isTable} ORDER BY t.create_time, t.table_name`,
     `SELECT c.table_name AS t, c.column_name AS n, c.column_type AS type, c.is_nullable AS nullable, c.column_default AS d, c.extra AS x,
     c.character_set_name AS charset, c.collation_name AS collation, c.column_comment AS comment, c.generation_expression AS g,
-    ${catalog.spatialAttribute} AS geo
+    ${catalog.spatialAttribute} AS geo, ${catalog.databaseInDefault} AS db
   FROM information_schema.columns c WHERE ${inDatabase('c')} ORDER BY c.table_name, c.ordinal_position`,
     `SELECT s.table_name AS t, s.index_name AS n, s.non_unique AS nu, s.column_name AS c, s.collation AS o,
     s.sub_part AS part, s.index_type AS kind, s.index_comment AS comment, ${catalog.indexExpression} AS e, ${catalog.isHiddenIndex} AS hidden

@@ -15,6 +15,14 @@ export function withoutOuterParentheses(expression: string): string {
   return expression;
 }
 
+/** A text of the server without the name of the database before other names. */
+export function withoutDatabase(text: string, database: string): string {
+  const prefix = `${quoteIdentifier(database)}.`;
+  return text.replace(/'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`(?:\.)?/gs, (part) =>
+    part === prefix ? '' : part,
+  );
+}
+
 /** The text after a word that is outside quotes and parentheses. */
 export function textAfter(word: string, text: string): string | undefined {
   let depth = 0;

@@ -3,7 +3,7 @@ import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import type { Traits } from '../variant.ts';
 
-/** What is neither in a model nor an object: sequences and some system-versioned tables of MariaDB. */
+/** What is neither in a model nor an object: some system-versioned tables of MariaDB. */
 export async function readUnsupportedObjects(exec: ExecSql, traits: Traits): Promise<UnsupportedObject[]> {
   const rows = await rowsOf(exec, unsupportedQuery(traits));
   const blocked = await readBlockedViews(exec, traits);
@@ -45,11 +45,11 @@ const grantPattern = (name: string): RegExp =>
 export const tableNames = ({ isTable }: Traits['catalog']): string =>
   `SELECT t.table_name FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND ${isTable}`;
 
-/** The views that read a table or a sequence that svc cannot create, or such a view, and its name. */
+/** The views that read a table that svc cannot create, or such a view, and its name. */
 export async function readBlockedViews(exec: ExecSql, { catalog }: Traits): Promise<ReadonlyMap<string, string>> {
   const missing = await rowsOf(
     exec,
-    `SELECT t.table_name AS name FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type <> 'VIEW' AND NOT ${catalog.isTable}`,
+    `SELECT t.table_name AS name FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type NOT IN ('VIEW', 'SEQUENCE') AND NOT ${catalog.isTable}`,
   );
   const blocked = new Map<string, string>();
   if (missing.length === 0) return blocked;
@@ -73,7 +73,7 @@ const unsupportedQuery = ({ catalog }: Traits): string => `
 SELECT t.table_name AS collection, CASE t.table_type WHEN 'SYSTEM VERSIONED'
   THEN 'has columns for its period, or without a history: svc cannot create it, nor its triggers and partitions'
   ELSE CONCAT('is a ', LOWER(t.table_type), ', which svc cannot create') END AS what
-FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type <> 'VIEW' AND NOT ${catalog.isTable} AND t.table_name NOT LIKE '\\_svc\\_%'
+FROM information_schema.tables t WHERE t.table_schema = DATABASE() AND t.table_type NOT IN ('VIEW', 'SEQUENCE') AND NOT ${catalog.isTable} AND t.table_name NOT LIKE '\\_svc\\_%'
 UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', whose text its user may not see') FROM (
   SELECT 'view' AS kind, table_name AS name FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition = ''
   UNION ALL SELECT LOWER(routine_type), routine_name FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition IS NULL

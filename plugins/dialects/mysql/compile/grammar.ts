@@ -28,6 +28,7 @@ import { compileRaw, expressionProblem } from './raw.ts';
 import {
   type AlterClause,
   alterStatement,
+  createTableSql,
   dropTableSql,
   existsQuery,
   fillStatement,
@@ -121,10 +122,11 @@ export function createGrammar(traits: Traits): Grammar<MysqlStep> {
     primaryKey,
     createTable(table, { ifNotExists, temporary, collation, comment, native }, lines) {
       const head = `CREATE ${temporary ? 'TEMPORARY ' : ''}TABLE ${ifNotExists ? 'IF NOT EXISTS ' : ''}${quoteIdentifier(table)}`;
-      const sql = `${head} (\n  ${lines.join(',\n  ')}\n)${nativeTableOptions(native, table)}${comment ? ` COMMENT=${quoteLiteral(assertComment(comment, table, 2048))}` : ''}`;
-      if (collation === undefined) return [planned({ kind: 'createTable', table, sql }, sql)];
-      const collated = `${sql} DEFAULT COLLATE ${assertCollationName(collation, table)}`;
-      return [planned({ kind: 'createTable', table, sql: collated, hasCollation: true }, collated)];
+      const rest = `${nativeTableOptions(native, table)}${comment ? ` COMMENT=${quoteLiteral(assertComment(comment, table, 2048))}` : ''}`;
+      const collated = collation === undefined ? '' : ` DEFAULT COLLATE ${assertCollationName(collation, table)}`;
+      const plan = { kind: 'createTable', table, head, lines, options: rest + collated } as const;
+      const run = { ...plan, ...(collation !== undefined && { hasCollation: true as const }) };
+      return [planned(run, createTableSql(run))];
     },
     dropTable: (table) =>
       planned({ kind: 'dropTable', table }, dropTableSql(table), {

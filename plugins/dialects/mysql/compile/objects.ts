@@ -6,6 +6,7 @@ import type { Traits } from '../variant.ts';
 import { quoteIdentifier, quoteLiteral } from './literal.ts';
 import { compilePartitions } from './partitions.ts';
 import { assertUsable } from './raw.ts';
+import { alterSequence } from './sequence.ts';
 import type { MysqlStep } from './step.ts';
 import { tokenize } from './tokens.ts';
 
@@ -16,11 +17,15 @@ const KINDS: Readonly<Record<string, { readonly from: string; readonly schema: s
   view: { from: 'views WHERE', schema: 'table_schema', name: 'table_name' },
   trigger: { from: 'triggers WHERE', schema: 'trigger_schema', name: 'trigger_name' },
   event: { from: 'events WHERE', schema: 'event_schema', name: 'event_name' },
+  sequence: { from: "tables WHERE table_type = 'SEQUENCE' AND", schema: 'table_schema', name: 'table_name' },
 };
 
 export const objectRules = (traits: Traits): ObjectRules<MysqlStep> => ({
-  kinds: ['function', 'procedure', 'partitions', 'view', 'trigger', 'event'],
-  beforeTables: new Set(['function', 'procedure']),
+  kinds: [
+    ...(traits.hasSequences ? ['sequence'] : []),
+    ...['function', 'procedure', 'partitions', 'view', 'trigger', 'event'],
+  ],
+  beforeTables: new Set(['sequence', 'function', 'procedure']),
   // The server would keep it, unusable.
   isInTheWay: (kind, change) =>
     (change === 'drop' || change === 'rename') && (kind === 'partitions' || kind === 'view' || kind === 'trigger'),
@@ -42,6 +47,7 @@ function compileObject(traits: Traits, operation: ObjectOperation): readonly Sta
   const { definition, kind } = operation;
   assertCreatesObject(operation, definition);
   if (operation.type === 'createObject') return [statement(definition, { check: existsQuery(operation) })];
+  if (kind === 'sequence') return [statement(alterSequence(operation), { idempotent: true })];
   // One statement where the server has it: in between, rows would be written without a trigger.
   if (kind === 'view' || traits.replacesRoutines) return [statement(orReplace(definition), { idempotent: true })];
   return [{ ...dropStatement(operation), idempotent: true }, statement(definition, { check: existsQuery(operation) })];
@@ -49,7 +55,7 @@ function compileObject(traits: Traits, operation: ObjectOperation): readonly Sta
 
 function statement(
   text: string,
-  facts: Partial<Pick<Statement, 'check' | 'idempotent'>>,
+  facts: Partial<Pick<Statement, 'check' | 'idempotent' | 'destructive'>>,
   more: Pick<RawSql, 'drops'> = {},
 ): Statement<RawSql> {
   return {
@@ -65,7 +71,11 @@ function dropStatement(object: ObjectName): Statement<RawSql> {
   const text = `DROP ${object.kind.toUpperCase()} IF EXISTS ${quoteIdentifier(memberName(object))}`;
   return statement(
     text,
-    { check: `SELECT 1 FROM DUAL WHERE NOT EXISTS (${existsQuery(object)})` },
+    {
+      check: `SELECT 1 FROM DUAL WHERE NOT EXISTS (${existsQuery(object)})`,
+      // Its value is lost, which its definition does not have.
+      destructive: object.kind === 'sequence',
+    },
     { drops: `${object.kind}/${memberName(object)}` },
   );
 }

@@ -14,13 +14,20 @@ export type MysqlSegment = Segment<MysqlStep>;
 /** Rendered as SQL right before it is sent. Nothing reads the rendered SQL. */
 export type StatementPlan = CreateTable | DropTable | AlterTable | FillColumn | CheckRows;
 
-interface CreateTable {
+export interface CreateTable {
   readonly kind: 'createTable';
   readonly table: string;
-  /** Without the table's character set, which depends on the database. */
-  readonly sql: string;
-  /** `sql` contains its collation, which determines its character set. */
+  /** Before the list of `lines`. */
+  readonly head: string;
+  /** The columns, keys, indexes and constraints. */
+  readonly lines: readonly string[];
+  /** After the list, without the table's character set, which depends on the database. */
+  readonly options: string;
+  /** `options` contains its collation, which determines its character set. */
   readonly hasCollation?: true;
+  readonly hasDescendingIndex?: true;
+  /** Of its foreign keys. */
+  readonly violations?: readonly Violation[];
 }
 
 interface DropTable {
@@ -173,12 +180,8 @@ function clauseSql({ dropCheck }: Traits, clause: PlainClause): string {
     case 'renameTable':
       return `RENAME TO ${quoteIdentifier(clause.to)}`;
     case 'addConstraint':
-      return `ADD ${clause.sql}`;
-    case 'addIndex': {
-      const columns = clause.columns.map(({ name, descending }) => quoteIdentifier(name) + (descending ? ' DESC' : ''));
-      const [, kind = '', definition = ''] = /^(FULLTEXT |SPATIAL )?(.*)$/is.exec(clause.native ?? '') ?? [];
-      return `ADD ${clause.unique ? 'UNIQUE ' : kind}INDEX ${quoteIdentifier(clause.name)} ${definition || `(${columns.join(', ')})`}`;
-    }
+    case 'addIndex':
+      return `ADD ${additionSql(clause)}`;
     case 'renameIndex':
       return `RENAME INDEX ${quoteIdentifier(clause.from)} TO ${quoteIdentifier(clause.to)}`;
     case 'dropIndex':
@@ -190,6 +193,38 @@ function clauseSql({ dropCheck }: Traits, clause: PlainClause): string {
     case 'dropPrimaryKey':
       return 'DROP PRIMARY KEY';
   }
+}
+
+type Addition = Extract<PlainClause, { readonly kind: 'addConstraint' | 'addIndex' }>;
+
+/** As it follows ADD, and as a line of CREATE TABLE. */
+function additionSql(clause: Addition): string {
+  if (clause.kind === 'addConstraint') return clause.sql;
+  const columns = clause.columns.map(({ name, descending }) => quoteIdentifier(name) + (descending ? ' DESC' : ''));
+  const [, kind = '', definition = ''] = /^(FULLTEXT |SPATIAL )?(.*)$/is.exec(clause.native ?? '') ?? [];
+  return `${clause.unique ? 'UNIQUE ' : kind}INDEX ${quoteIdentifier(clause.name)} ${definition || `(${columns.join(', ')})`}`;
+}
+
+export const isDescendingIndex = (clause: AlterClause): boolean =>
+  clause.kind === 'addIndex' && clause.columns.some(({ descending }) => descending);
+
+export const createTableSql = ({ head, lines, options }: CreateTable): string =>
+  `${head} (\n  ${lines.join(',\n  ')}\n)${options}`;
+
+/** The server copies the table to add a check or a foreign key, even one without rows. */
+export function mergeIntoCreation(creation: MysqlStatement, addition: MysqlStatement): MysqlStatement | undefined {
+  const [create, alter] = [creation.run, addition.run];
+  if (create.kind !== 'createTable' || alter.kind !== 'alterTable' || create.table !== alter.table) return undefined;
+  const added = alter.clauses.flatMap((one) => (one.kind === 'addConstraint' || one.kind === 'addIndex' ? [one] : []));
+  if (added.length < alter.clauses.length || alter.rejectRows || alter.convertEnum) return undefined;
+  const violations = [...(create.violations ?? []), ...(alter.violations ?? []).filter((one) => one.foreignKey)];
+  const run: CreateTable = {
+    ...create,
+    lines: [...create.lines, ...added.map(additionSql)],
+    ...(added.some(isDescendingIndex) && { hasDescendingIndex: true }),
+    ...(violations.length > 0 && { violations }),
+  };
+  return { ...creation, text: createTableSql(run), run };
 }
 
 export const dropTableSql = (table: string): string => `DROP TABLE ${quoteIdentifier(table)}`;

@@ -63,7 +63,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
     restore: (autocommit) => `USE ${quoteIdentifier(serverInfo.database)}; ${sessionSetupSql(settings, autocommit)}`,
     lockHeld: sessionHoldsLock(serverInfo.database),
     lockRetries: settings.lockRetries,
-    sqlOf: (step) => (step.kind === 'raw' ? step.sql : immediateSql(traits, tableOptions, step)),
+    sqlOf: (step) => (step.kind === 'raw' ? step.sql : immediateSql({ traits, version }, tableOptions, step)),
     compoundStatement: traits.compoundStatement,
     runDeferred: (exec, plan, { allowCopy, onSent }) => runDeferred(alterContext(exec, allowCopy), plan, onSent),
   };

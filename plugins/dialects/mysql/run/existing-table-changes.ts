@@ -97,8 +97,8 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
       if (plan.kind === 'createTable') created.add(plan.table);
       else created.delete(plan.table);
       names.forget(plan.table);
-      continue;
     }
+    if (plan.kind === 'dropTable') continue;
     const found = plan.violations ?? [];
     for (const { foreignKey } of found) {
       const presentParent = foreignKey && presentColumns(foreignKey.parent, foreignKey.target);
@@ -106,6 +106,7 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
       const present = presentColumns(plan.table, foreignKey.columns);
       foreignKeys.push({ ...foreignKey, statement: index, table: plan.table, present, presentParent });
     }
+    if (plan.kind === 'createTable') continue;
     if (table) {
       const columns = plan.clauses.flatMap(existingColumns);
       const change = {

@@ -9,7 +9,10 @@ import {
   type AlterClause,
   type AlterTable,
   alterSql,
+  type CreateTable,
+  createTableSql,
   dropTableSql,
+  isDescendingIndex,
   type PlainClause,
   type StatementPlan,
 } from '../compile/step.ts';
@@ -38,23 +41,29 @@ export interface AlterContext {
  * The SQL of a statement in its most likely form; undefined if it depends on the catalog. If the
  * server cannot run it in that form, it fails with one of `NEEDS_CATALOG`.
  */
-export function immediateSql(traits: Traits, tableOptions: string, plan: StatementPlan): string | undefined {
+export function immediateSql(
+  server: Pick<AlterContext, 'traits' | 'version'>,
+  tableOptions: string,
+  plan: StatementPlan,
+): string | undefined {
   switch (plan.kind) {
     case 'createTable':
-      return plan.hasCollation ? plan.sql : plan.sql + tableOptions;
+      if (hasUnsupportedOrder(server, plan)) return undefined;
+      return plan.hasCollation ? createTableSql(plan) : createTableSql(plan) + tableOptions;
     case 'dropTable':
       return dropTableSql(plan.table);
     case 'fillColumn':
     case 'checkRows':
       return undefined;
     case 'alterTable':
-      return immediateAlterSql(traits, plan);
+      return immediateAlterSql(server, plan);
   }
 }
 
-function immediateAlterSql(traits: Traits, alter: AlterTable): string | undefined {
+function immediateAlterSql(server: Pick<AlterContext, 'traits' | 'version'>, alter: AlterTable): string | undefined {
+  const { traits } = server;
   if (needsCatalog(traits, alter) || alter.rejectRows || alter.convertEnum) return undefined;
-  if (alter.clauses.some((clause) => requiresCopy(clause) || isDescendingIndex(clause))) return undefined;
+  if (alter.clauses.some(requiresCopy) || hasUnsupportedOrder(server, alter)) return undefined;
   // Only the kinds that `needsCatalog` lists are not plain.
   const clauses = alter.clauses as readonly PlainClause[];
   const isInstant = clauses.every(({ kind }) => kind !== 'addConstraint' && kind !== 'addIndex');
@@ -64,9 +73,6 @@ function immediateAlterSql(traits: Traits, alter: AlterTable): string | undefine
 /** Every server copies the table to add these. */
 export const requiresCopy = (clause: AlterClause): boolean =>
   clause.kind === 'addConstraint' && (clause.type === 'foreignKey' || clause.type === 'check');
-
-const isDescendingIndex = (clause: AlterClause): boolean =>
-  clause.kind === 'addIndex' && clause.columns.some(({ descending }) => descending);
 
 /** Both allow reads and writes; the second blocks them briefly at its beginning and end. */
 const INSTANT = 'ALGORITHM=INSTANT';
@@ -81,6 +87,7 @@ export async function runDeferred(
   if (plan.kind === 'checkRows') await assertNoRows(context.exec, plan.table, plan);
   else if (plan.kind === 'fillColumn') await runFill(context.exec, context.traits, plan, context.onProgress);
   else if (plan.kind === 'alterTable') await alter(context, plan, onSent);
+  else if (plan.kind === 'createTable') throw unsupportedOrderError(context, plan);
   else throw new Error(`${plan.kind} needs nothing from the catalog`);
 }
 
@@ -151,14 +158,29 @@ async function withSqlMode<T>(exec: ExecSql, mode: string, work: () => Promise<T
 
 const INVALID_DEFAULT = 1067;
 
-/** An older server accepts the clause and ignores it. */
-export function assertServerSupports({ traits, version }: AlterContext, { table, clauses }: AlterTable): void {
-  const { descendingIndexesSince } = traits;
-  if (!descendingIndexesSince || !isBefore(version, descendingIndexesSince) || !clauses.some(isDescendingIndex)) return;
-  throw new SvcError('not_supported', `This ${traits.title} server does not support descending indexes: "${table}".`, {
-    why: `It has version ${version.join('.')}; descending indexes are supported since ${descendingIndexesSince.join('.')}.`,
-    next: ['Remove the order, or use a newer server.'],
-  });
+/** An older server accepts a descending index and ignores its order. */
+function hasUnsupportedOrder(
+  { traits: { descendingIndexesSince }, version }: Pick<AlterContext, 'traits' | 'version'>,
+  plan: AlterTable | CreateTable,
+): boolean {
+  if (!descendingIndexesSince || !isBefore(version, descendingIndexesSince)) return false;
+  return plan.kind === 'createTable' ? plan.hasDescendingIndex === true : plan.clauses.some(isDescendingIndex);
+}
+
+export function assertServerSupports(server: AlterContext, plan: AlterTable): void {
+  if (hasUnsupportedOrder(server, plan)) throw unsupportedOrderError(server, plan);
+}
+
+function unsupportedOrderError({ traits, version }: AlterContext, plan: AlterTable | CreateTable): SvcError {
+  const { descendingIndexesSince = [] } = traits;
+  return new SvcError(
+    'not_supported',
+    `This ${traits.title} server does not support descending indexes: "${plan.table}".`,
+    {
+      why: `It has version ${version.join('.')}; descending indexes are supported since ${descendingIndexesSince.join('.')}.`,
+      next: ['Remove the order, or use a newer server.'],
+    },
+  );
 }
 
 /** No other session can write a row between the check of the rows and the change. */
@@ -193,7 +215,7 @@ export async function tryOnline(exec: ExecSql, sql: string): Promise<boolean> {
 
 async function alterTable(context: AlterContext, alter: AlterTable, sql: string): Promise<void> {
   const { exec, allowCopy } = context;
-  if (await tryOnline(exec, sql)) return;
+  if (!alter.clauses.some(requiresCopy) && (await tryOnline(exec, sql))) return;
   if (!allowCopy) {
     const size = await copySize(context, alter.table);
     if (!size.isSmall)
