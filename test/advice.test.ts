@@ -18,6 +18,10 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Or drop _svc_migrations, and _svc_meta if there is one, then: svc db migrate baseline    records the files of what is applied',
     'Or, if the database is the one of this environment: svc db migrate --adopt    writes the row again',
   ],
+  'postgresql-schemas.test.ts': [
+    "Write schemas: ['public', 'billing'] next to the URL: svc's own tables are in the first one.",
+    "Add it next to the URL in svc.config: schemas: ['public', '<…>'], the schema of svc's own tables first.",
+  ],
   'plan-approval-interrupted.test.ts': [
     'svc db migrate resolve <…> --retry    requests approval, and then finishes it',
   ],

@@ -1,5 +1,4 @@
 import * as assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { Database } from '../core/database/database.ts';
 import type { Connection, ConnectOptions } from '../core/dialect.ts';
 import type { SvcError } from '../core/errors.ts';
@@ -77,6 +76,12 @@ const onServer = (title: string, body: Parameters<typeof on>[1]): void =>
     body,
     engines.filter(({ name }) => name === 'postgresql'),
   );
+
+function listSchemas({ read, write }: Project, schemas: readonly string[]): void {
+  const config = JSON.parse(read('svc.config.json'));
+  config.databases.main.schemas = schemas;
+  write('svc.config.json', config);
+}
 
 async function started({ write, apply }: Fixture): Promise<void> {
   for (const [file, text] of Object.entries(FILES)) write(file, text);
@@ -232,6 +237,9 @@ on('a schema without a file, and one that is not listed, are refused before anyt
   assert.equal(unlisted.code, 'config_invalid');
   assert.match(unlisted.nextActions.join(), /schemas: \['public', 'crm'\]/);
   assert.deepEqual(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'crm'"), []);
+  listSchemas(fixture, ['public', 'crm']);
+  assertExit(await run('db', 'migrate'));
+  assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
 });
 
 on('the name of the first schema is not written', async (fixture) => {
@@ -244,13 +252,12 @@ on('the name of the first schema is not written', async (fixture) => {
   assert.deepEqual(await query("SELECT 1 FROM pg_class WHERE relname = 'users'"), []);
 });
 
-on('what another schema has is read only where it is listed', async ({ query, run, write, root }) => {
+on('what another schema has is read only where it is listed', async (fixture) => {
+  const { query, run } = fixture;
   await query('CREATE SCHEMA "Old Things"; CREATE TABLE "Old Things"."Users" ("Id" int PRIMARY KEY)');
   const warned = json(assertExit(await run('db', 'schema', 'pull', '--json')));
   assert.match(warned.warnings.join('\n'), /has the schema "Old Things", of which svc reads nothing/);
-  const config = JSON.parse(readFileSync(`${root}/svc.config.json`, 'utf8'));
-  config.databases.main.schemas = ['public', 'Old Things'];
-  write('svc.config.json', config);
+  listSchemas(fixture, ['public', 'Old Things']);
   const { warnings, tables } = json(assertExit(await run('db', 'schema', 'pull', '--json')));
   assert.deepEqual(warnings, []);
   assert.deepEqual(tables, ['Old Things.Users']);
