@@ -26,7 +26,8 @@ const INTRODUCTION = `# A database made again
 \`svc db schema pull\` writes the files of a database, and \`svc db migrate\` makes it again from them on an empty one. Each case is
 one feature that a grown database may have, in tables and objects of its own, some with rows. All of them are pulled together and
 made again on an empty database; then every fact of both catalogs is compared. \`generate\` must find nothing in either, \`check\`
-must be clean, and a rollback must leave nothing.
+must be clean, and a rollback must leave nothing. On PostgreSQL, the configuration
+[lists all schemas](postgresql.md#more-than-one-schema).
 
 - **same**: every fact is the same.
 - **refused with a reason**: something is left out, and a warning of \`pull\` says what and why.

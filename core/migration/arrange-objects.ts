@@ -92,15 +92,15 @@ export function arrangeObjects(
   });
   const touched = new Set(operations.flatMap(tablesOf));
   const texts = nativeTexts(operations).join(' ');
+  const ordered = references.inOrder(wanted);
+  const needed = neededByTables(references, ordered, texts);
   const isEarly = (object: DatabaseObject): boolean => {
     if (!rules.beforeTables.has(object.kind)) return false;
-    const name = rules.referredName(object);
-    if (name !== undefined && references.names(texts, name)) return true;
-    return ![...touched].some((table) => references.names(object.definition, table));
+    return needed.has(object) || ![...touched].some((table) => references.names(object.definition, table));
   };
   const early: DatabaseObject[] = [];
   const late: DatabaseObject[] = [];
-  for (const object of references.inOrder(wanted)) {
+  for (const object of ordered) {
     const waits = late.some((other) => references.refersTo(object, other));
     (isEarly(object) && !waits ? early : late).push(object);
   }
@@ -132,6 +132,23 @@ export function arrangeObjects(
     ...late.map(make),
     ...dropped.filter(isDroppedLast).map(drop),
   ];
+}
+
+/** What the texts of tables name, and what that depends on. `ordered` has each object after those that it names. */
+function neededByTables(
+  references: References,
+  ordered: readonly DatabaseObject[],
+  texts: string,
+): ReadonlySet<DatabaseObject> {
+  const { rules } = references;
+  const needed = new Set<DatabaseObject>();
+  for (const object of ordered.toReversed()) {
+    const name = rules.referredName(object);
+    if (name === undefined || !rules.beforeTables.has(object.kind)) continue;
+    if (references.names(texts, name) || [...needed].some((other) => references.dependsOn(other, object)))
+      needed.add(object);
+  }
+  return needed;
 }
 
 /** A default that is a renamed value is taken away before and set after, so that each rollback has the value that it sets. */
