@@ -96,6 +96,7 @@ on('tables and objects of two schemas are made, changed and rolled back', async 
   );
   assert.deepEqual(await query('SELECT * FROM billing.overdue'), [{ id: 1, email: 'a@example.com' }]);
 
+  write(`${OBJECTS}/schema/billing.sql`, "CREATE SCHEMA billing; COMMENT ON SCHEMA billing IS 'of money';");
   // The view and the trigger are moved aside for a change of the types that they read.
   write(
     `${OBJECTS}/trigger/billing.invoices.touched.sql`,
@@ -111,10 +112,13 @@ on('tables and objects of two schemas are made, changed and rolled back', async 
     },
   };
   await apply(changed);
+  const comment = "SELECT obj_description('billing'::regnamespace, 'pg_namespace') AS comment";
+  assert.deepEqual(await query(comment), [{ comment: 'of money' }]);
   await query("UPDATE billing.invoices SET state = 'void', total = 5");
   assert.deepEqual(await query('SELECT * FROM billing.overdue'), []);
   await query("UPDATE billing.invoices SET state = 'open'");
   assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive'));
+  assert.deepEqual(await query(comment), [{ comment: null }]);
   assert.deepEqual(await query('SELECT * FROM billing.overdue'), [{ id: 1, email: 'a@example.com' }]);
   assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive'));
   assert.deepEqual(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'billing'"), []);

@@ -1,4 +1,9 @@
-import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
+import {
+  type DatabaseObject,
+  type ObjectModel,
+  objectKey,
+  objectModel,
+} from '../../../../core/schema/database-object.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { qualified, quoteIdentifier, relationOf } from '../compile/names.ts';
@@ -36,8 +41,11 @@ export async function normalizeObjects(
 ): Promise<DatabaseObject[]> {
   return session.exclusive((exec) =>
     inTransaction(exec, ['pg_temp', quoteIdentifier(schemas.home)], async () => {
+      const isAsStatements = ({ kind }: DatabaseObject): boolean => COMPARED_AS_STATEMENTS.has(kind);
+      const found = objects.some(isAsStatements) ? objectModel(await objectsIn(exec, schemas)) : new Map();
       const normal: DatabaseObject[] = [];
-      for (const object of objects) normal.push(await normalizeObject(exec, schemas, object));
+      for (const object of objects)
+        normal.push(isAsStatements(object) ? likeFound(object, found) : await normalizeObject(exec, schemas, object));
       return normal;
     }),
   );
@@ -64,7 +72,6 @@ const COMPARED_AS_STATEMENTS: ReadonlySet<string> = new Set([
 ]);
 
 async function normalizeObject(exec: ExecSql, schemas: Schemas, object: DatabaseObject): Promise<DatabaseObject> {
-  if (COMPARED_AS_STATEMENTS.has(object.kind)) return normalizeStatements(exec, schemas, object);
   const { home } = schemas;
   const isMaterialized = object.kind === 'materialized_view';
   const table = tableOf(object);
@@ -113,8 +120,8 @@ async function printedPaths(exec: ExecSql, paths: readonly string[]): Promise<re
   return printed;
 }
 
-async function normalizeStatements(exec: ExecSql, schemas: Schemas, object: DatabaseObject): Promise<DatabaseObject> {
-  const found = (await objectsIn(exec, schemas)).find((one) => objectKey(one) === objectKey(object));
+function likeFound(object: DatabaseObject, all: ObjectModel): DatabaseObject {
+  const found = all.get(objectKey(object));
   return found && sameStatements(object.definition, found.definition) ? found : object;
 }
 
@@ -182,7 +189,7 @@ rel AS MATERIALIZED (SELECT c.*, ${modelName('c.relname')} AS name, ${printedNam
     AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace NOT IN (SELECT oid FROM ns) AND c.relispartition)),
 ${TABLE_STATEMENTS},
 made AS (
-SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, NULL AS comment_on, NULL::text AS comment, 'pg_namespace'::regclass AS class, n.oid AS oid
+SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, 'SCHEMA ' || quote_ident(n.nspname) AS comment_on, obj_description(n.oid, 'pg_namespace') AS comment, 'pg_namespace'::regclass AS class, n.oid AS oid
 FROM pg_namespace n WHERE n.oid NOT IN (SELECT oid FROM ns WHERE is_home) AND n.nspname <> 'public' AND n.nspname !~ '^pg_' AND (n.oid IN (SELECT oid FROM ns) OR n.oid IN (SELECT extnamespace FROM pg_extension))
 UNION ALL SELECT 'extension', x.extname, 'CREATE EXTENSION IF NOT EXISTS ' || quote_ident(x.extname)
   || CASE WHEN x.extnamespace NOT IN (SELECT oid FROM ns WHERE is_home) THEN ' WITH SCHEMA ' || quote_ident(n.nspname) ELSE '' END, 'EXTENSION ' || quote_ident(x.extname),

@@ -34,7 +34,7 @@ export const OTHER_OBJECTS = `
   WHERE n.oid NOT IN (SELECT oid FROM ns) AND n.nspname NOT IN ('public', 'information_schema') AND n.nspname !~ '^pg_' AND NOT EXISTS (SELECT 1 FROM pg_extension x WHERE x.extnamespace = n.oid)
     AND ${isMade('pg_namespace', 'n.oid')}
   UNION ALL SELECT NULL, NULL, 'has a comment on the schema ' || quote_ident(n.nspname) || ', which svc does not create' FROM pg_namespace n
-  WHERE n.oid IN (SELECT oid FROM ns) AND obj_description(n.oid, 'pg_namespace') IS DISTINCT FROM CASE n.nspname WHEN 'public' THEN 'standard public schema' END
+  WHERE n.oid IN (SELECT oid FROM ns WHERE is_home) AND obj_description(n.oid, 'pg_namespace') IS DISTINCT FROM CASE n.nspname WHEN 'public' THEN 'standard public schema' END
   UNION ALL SELECT NULL, NULL, 'has default privileges, which svc does not create' WHERE EXISTS (SELECT 1 FROM pg_default_acl)
   UNION ALL SELECT NULL, NULL, 'has privileges of other users on ' || string_agg(name, ', ' ORDER BY name) FILTER (WHERE number <= 5) || CASE WHEN count(*) > 5
     THEN ' and ' || count(*) - 5 || ' others' ELSE '' END || ', which svc does not create' FROM (

@@ -3,13 +3,16 @@ import { SvcError } from '../../../../core/errors.ts';
 import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
 import { assertCreates, type Creation, type ObjectName, orReplace } from '../../sql/objects.ts';
-import { type RawSql, sqlStatement } from '../../sql/statement.ts';
+import type { RawSql } from '../../sql/statement.ts';
 import { enumLabels, renamedLabels } from './enum-labels.ts';
 import { quoteLiteral } from './literal.ts';
-import { pathIn, pathOf, qualified, quoteIdentifier, relationOf } from './names.ts';
+import { pathIn, qualified, quoteIdentifier, relationOf } from './names.ts';
+import { statement } from './object-statement.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { assertUsable } from './raw.ts';
+import { replaceType, swapType } from './replace-type.ts';
 import { routineHead, signature, wordsOf } from './routine-signature.ts';
+import { partsOf } from './statement-list.ts';
 import type { PostgresqlStep } from './step.ts';
 import { assertTableObject, compileTableObject, isTableObject, TABLE_KINDS } from './table-objects.ts';
 
@@ -128,11 +131,6 @@ function memberName({ kind, name }: ObjectName): string {
   return table === undefined ? bareName(name) : name.slice(table.length + 1);
 }
 
-/** A user's text: its unqualified names are those of the schema of the tables. */
-function statement(text: string, sql = text, destructive = false): Statement<RawSql> {
-  return { text, run: { kind: 'raw', sql, inSchema: true }, transactional: true, destructive };
-}
-
 function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);
   if (isTableObject(object.kind)) assertTableObject(object, definition);
@@ -226,12 +224,8 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
     return [
       statement(definition.replace(/^\s*create\s+(?:unlogged\s+)?sequence(\s+if\s+not\s+exists)?/i, 'ALTER SEQUENCE')),
     ];
-  if (kind === 'schema' || kind === 'extension') {
-    throw new SvcError('migration_invalid', `"${objectKey(operation)}" cannot be replaced.`, {
-      why: `PostgreSQL changes ${kind === 'schema' ? 'a schema' : 'an extension'} by statements of its own.`,
-      next: ['Write a raw migration for the change, and restore the file.'],
-    });
-  }
+  if (kind === 'schema') return [replaceSchema(operation)];
+  if (kind === 'extension') throw cannotReplace(operation, 'PostgreSQL changes an extension by statements of its own.');
   const isAnother = isCallable(kind) && signature(definition) !== signature(was);
   if (!KINDS[kind]?.replaceable || isAnother) {
     const text = `${dropText({ kind, name })};\n\n${definition}`;
@@ -240,6 +234,21 @@ function replace(operation: ReplaceObject): readonly Statement<PostgresqlStep>[]
   const text = orReplace(definition);
   if (kind === 'view') return [statement(text, replaceView(operation, text))];
   return [statement(text)];
+}
+
+const cannotReplace = (object: ObjectName, why: string): SvcError =>
+  new SvcError('migration_invalid', `"${objectKey(object)}" cannot be replaced.`, {
+    why,
+    next: ['Write a raw migration for the change, and restore the file.'],
+  });
+
+/** Of a schema, the text can change only what follows its creation: its comment. */
+function replaceSchema(operation: ReplaceObject): Statement<RawSql> {
+  const [, ...after] = partsOf(operation.definition);
+  if (after.some(({ words }) => words[0] !== 'comment'))
+    throw cannotReplace(operation, 'Only the comment of a schema can be changed.');
+  const comments = after.map(({ text }) => text);
+  return statement(comments.join(';\n\n') || `COMMENT ON SCHEMA ${quoteIdentifier(operation.name)} IS NULL`);
 }
 
 /** A function that a check or a default uses comes before the tables, which its body may read; and it may read other schemas. */
@@ -297,45 +306,4 @@ function withGrants(object: ObjectName, text: string): string {
   const { grantable, owned, quoted } = catalogEntry(object);
   const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); IF kept ->> 'acl' IS NOT NULL THEN EXECUTE ${quoteLiteral(`REVOKE ALL ON ${grantable} FROM PUBLIC`)}; FOR given IN SELECT * FROM aclexplode((kept ->> 'acl')::aclitem[]) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; FOR given IN SELECT f ->> 'field' AS field, a.* FROM json_array_elements(CASE json_typeof(kept -> 'fields') WHEN 'array' THEN kept -> 'fields' ELSE '[]' END) f CROSS JOIN LATERAL aclexplode((f ->> 'acl')::aclitem[]) a LOOP IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(${quoteLiteral(quoted)}) AND attname = given.field) THEN EXECUTE format('GRANT %s (%I) ON %s TO %s%s', given.privilege_type, given.field, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END IF; END LOOP; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
   return `${text}\n;${doBlock(restore)}`;
-}
-
-function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
-  const [after, was] = [enumLabels(operation.definition), enumLabels(operation.was)];
-  if (!after || !was) return [swapType(operation)];
-  const type = qualified(operation.name);
-  const renames = renamedLabels(was, after);
-  const renamed = [...renames].map(([from, to]) => sqlStatement(`ALTER TYPE ${type} RENAME VALUE ${from} TO ${to}`));
-  const { labels } = after;
-  const before = was.labels.map((label) => renames.get(label) ?? label);
-  const kept = labels.filter((label) => before.includes(label));
-  if (kept.join() !== before.join()) return [...renamed, swapType(operation)];
-  const added = labels.flatMap((label, index) => (before.includes(label) ? [] : [{ label, index }]));
-  return [
-    ...renamed,
-    // A new value cannot be used in the transaction that adds it.
-    ...added.map(({ label, index }) =>
-      sqlStatement(
-        `ALTER TYPE ${type} ADD VALUE IF NOT EXISTS ${label}${index > 0 ? ` AFTER ${labels[index - 1]}` : ` BEFORE ${before[0]}`}`,
-        { transactional: false, idempotent: true },
-      ),
-    ),
-  ];
-}
-
-/** Makes a type again under its name and moves every column of it over: a value that it no longer has is refused. */
-function swapType({ kind, name, definition }: ReplaceObject): Statement<RawSql> {
-  const type = qualified(name, '');
-  const { schema, name: local } = relationOf(name);
-  const formerName = `${local.slice(0, 50)}__former`;
-  const former = qualified(pathOf({ schema, name: formerName }), '');
-  const word = kind.toUpperCase();
-  const move = `DECLARE used record; BEGIN FOR used IN SELECT a.attrelid::regclass AS rel, a.attname AS field, t.typcategory = 'A' AS many, pg_get_expr(d.adbin, d.adrelid) AS value FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'c') AND NOT c.relispartition JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE NOT a.attisdropped AND a.attinhcount = 0 AND (t.oid = ${quoteLiteral(former)}::regtype OR t.typelem = ${quoteLiteral(former)}::regtype AND t.typcategory = 'A') LOOP IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', used.rel, used.field); END IF; EXECUTE format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %I::text%s::%s', used.rel, used.field, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END, used.field, CASE WHEN used.many THEN '[]' ELSE '' END, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END); IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', used.rel, used.field, replace(used.value, ${quoteLiteral(former)}::regtype::text, ${quoteLiteral(type)})); END IF; END LOOP; END`;
-  const text = `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)};\n\n${definition};\n\n-- every column of the type is moved over\n\nDROP ${word} ${former}`;
-  // The server would name the checks of the new domain otherwise while the former one has their names.
-  const release = `DECLARE held record; BEGIN FOR held IN SELECT conname AS name FROM pg_constraint WHERE contypid = ${quoteLiteral(former)}::regtype LOOP EXECUTE format('ALTER DOMAIN %s RENAME CONSTRAINT %I TO %I', ${quoteLiteral(former)}::regtype, held.name, left(held.name, 50) || '__former'); END LOOP; END`;
-  const released = kind === 'domain' ? `${doBlock(release)};\n` : '';
-  return statement(
-    text,
-    `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)};\n${released}${definition};\n${doBlock(move)};\nDROP ${word} ${former}`,
-  );
 }
