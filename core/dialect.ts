@@ -82,6 +82,8 @@ export interface ObjectRules<Step = unknown> {
   readonly file?: { readonly extension: string; readonly end: string };
   /** Kinds that tables use, such as types: they are created before tables and dropped after them. */
   readonly beforeTables: ReadonlySet<string>;
+  /** Those of them that use neither tables nor other objects, such as a schema, whatever words their texts have. */
+  readonly independent?: ReadonlySet<string>;
   /** Kinds that are tables with the fields of another one, which their text names: a change of a field changes them too. */
   readonly tables?: ReadonlySet<string>;
   /** Whether an object of this kind prevents a change of what it reads: it is dropped before it and created after it. */

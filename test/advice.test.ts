@@ -20,7 +20,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   ],
   'postgresql-schemas.test.ts': [
     "Write schemas: ['public', 'billing'] next to the URL: svc's own tables are in the first one.",
-    "Add it next to the URL in svc.config: schemas: ['public', '<…>'], the schema of svc's own tables first.",
+    'List it next to the URL in svc.config: schemas: [<…>]',
   ],
   'plan-approval-interrupted.test.ts': [
     'svc db migrate resolve <…> --retry    requests approval, and then finishes it',

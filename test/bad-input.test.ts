@@ -480,14 +480,19 @@ const NAMES = [
 function entry(more: object = {}): readonly object[] {
   const named = <T>(value: (name: string, index: number) => T): Record<string, T> =>
     Object.fromEntries(NAMES.map((name, index) => [name, value(name, index)]));
+  // What is before a dot is a schema.
+  const tableOf = (name = ''): string => (name.includes('.') ? `public.${name}` : name);
+  const byTable = (all: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(Object.entries(all).map(([name, value]) => [tableOf(name), value]));
   const tables = named((name, index) => ({
     id: { type: 'Integer', primaryKey: true },
     ...Object.fromEntries([[name, { type: 'String', default: name }]]),
     kind: { type: 'Enum', enumValues: [name, 'other'], default: name },
-    ref: { type: 'Integer', references: { table: NAMES[(index + 1) % NAMES.length], column: 'id' } },
+    ref: { type: 'Integer', references: { table: tableOf(NAMES[(index + 1) % NAMES.length]), column: 'id' } },
     ...more,
   }));
-  return [{ db: 'main', tables, indexes: named((name) => [{ columns: [name, 'id'], unique: true }]) }];
+  const indexes = named((name) => [{ columns: [name, 'id'], unique: true }]);
+  return [{ db: 'main', tables: byTable(tables), indexes: byTable(indexes) }];
 }
 
 // ---- schema files, without a database

@@ -141,3 +141,75 @@ test('what tables use comes before them, and what reads them after', () => {
     'extension/citext',
   ]);
 });
+
+test('a name with its schema is not that of another one', () => {
+  const object = (kind: string, called: string, definition: string): DatabaseObject => ({
+    kind,
+    name: called,
+    definition,
+  });
+  const users = (table: string): Operation => ({
+    type: 'createCollection',
+    name: table,
+    fields: [{ name: 'email', type: 'text' }],
+  });
+  const all = [
+    object('schema', 'billing', 'CREATE SCHEMA billing'),
+    object('schema', 'User Data', 'CREATE SCHEMA "User Data"'),
+    object(
+      'view',
+      'overview',
+      'CREATE VIEW overview AS SELECT u.email FROM users u JOIN billing.users b USING (email)',
+    ),
+    object('view', 'billing.overview', 'CREATE VIEW billing.overview AS SELECT o.email FROM public.overview o'),
+    object('view', 'User Data.emails', 'CREATE VIEW "User Data".emails AS SELECT email FROM "User Data"."Users"'),
+    object('function', 'g', 'CREATE FUNCTION g() RETURNS text LANGUAGE sql RETURN billing.g()'),
+    object('function', 'billing.g', "CREATE FUNCTION billing.g() RETURNS text LANGUAGE sql RETURN 'x'"),
+  ];
+  const after = objectModel(all);
+  const keys = (operations: readonly MigrationOperation[]): readonly string[] =>
+    operations.map((one) =>
+      isObjectOperation(one)
+        ? objectKey(one)
+        : `${one.type} ${one.type === 'createCollection' ? one.name : one.type === 'raw' ? '' : one.collection}`,
+    );
+  const tables = ['billing', 'users', 'billing.users', 'User Data.Users'];
+  const made = keys(arrangeObjects(rules, tables.map(users), { before: new Map(), after }));
+  const isInOrder = (...names: readonly string[]): void => {
+    const at = names.map((one) => made.indexOf(one));
+    assert.ok(!at.includes(-1), names.join());
+    assert.deepEqual(
+      [...at].sort((a, b) => a - b),
+      at,
+      made.join('\n'),
+    );
+  };
+  isInOrder('schema/billing', 'createCollection billing', 'view/overview', 'view/billing.overview');
+  isInOrder('schema/User Data', 'createCollection User Data.Users', 'view/User Data.emails');
+  isInOrder('function/billing.g', 'function/g');
+  const dropped = keys(
+    arrangeObjects(
+      rules,
+      tables.map((collection) => ({ type: 'dropCollection', collection }) as const),
+      { before: after, after: new Map() },
+    ),
+  );
+  assert.ok(dropped.indexOf('schema/User Data') > dropped.indexOf('dropCollection User Data.Users'));
+  assert.ok(dropped.indexOf('view/billing.overview') < dropped.indexOf('view/overview'));
+  const changed = (collection: string): readonly string[] =>
+    keys(
+      arrangeObjects(rules, [{ type: 'modifyField', collection, field: 'email', changes: { type: 'string' } }], {
+        before: after,
+        after,
+      }),
+    );
+  assert.ok(changed('users').includes('view/overview'));
+  assert.ok(!changed('users').includes('view/User Data.emails'));
+  assert.ok(changed('billing.users').includes('view/billing.overview'));
+  assert.deepEqual(changed('billing'), ['modifyField billing']);
+  assert.deepEqual(changed('User Data.Users'), [
+    'view/User Data.emails',
+    'modifyField User Data.Users',
+    'view/User Data.emails',
+  ]);
+});

@@ -7,6 +7,7 @@ import { connectedBy } from './kit/object-files.ts';
 import { assertExit, json, LONG, type Project, project } from './kit/project.ts';
 import { svcHere } from './kit/svc-here.ts';
 import { test } from './kit/test.ts';
+import { expectError } from './suites/expect-error.ts';
 
 /** More than one schema of a database: tables named `billing.invoices`. */
 
@@ -170,6 +171,9 @@ on('what is dropped is kept, and comes back', async (fixture) => {
   assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
   assertExit(await run('db', 'migrate', 'rollback'));
   assert.deepEqual(await query('SELECT note FROM billing.users'), [{ note: 'x' }]);
+  assert.deepEqual(await query("SELECT pg_get_serial_sequence('billing.users', 'id') AS name"), [
+    { name: 'billing.users_id_seq' },
+  ]);
 });
 
 onServer('a table with many rows is changed online', async (fixture) => {
@@ -224,36 +228,90 @@ on('a program changes tables of another schema', async (fixture, engine) => {
   });
 });
 
-on('a schema without a file, and one that is not listed, are refused before anything changes', async (fixture) => {
-  const { run, write, query } = fixture;
-  const generated = async (tables: object) => {
-    write('svc/database/schema.json', [{ db: 'main', tables }]);
-    return run('db', 'schema', 'generate', '--json');
+on(
+  'a schema without a file, one that is not listed and one that is not needed are refused by generate',
+  async (fixture) => {
+    const { run, write, query } = fixture;
+    const refused = async (table: string) => {
+      write('svc/database/schema.json', [{ db: 'main', tables: { [table]: BILLING_USERS } }]);
+      return json(assertExit(await run('db', 'schema', 'generate', '--json'), 2));
+    };
+    const missing = await refused('billing.users');
+    assert.equal(missing.code, 'schema_invalid');
+    assert.deepEqual(missing.nextActions, [
+      'Write svc/database/objects/main/schema/billing.sql: CREATE SCHEMA IF NOT EXISTS "billing";',
+    ]);
+    const needless = await refused('public.users');
+    assert.equal(needless.code, 'name_invalid');
+    assert.deepEqual(needless.nextActions, ['Name it "users".']);
+    const unlisted = await refused('crm.users');
+    assert.equal(unlisted.code, 'config_invalid');
+    assert.deepEqual(unlisted.nextActions, [
+      "List it next to the URL in svc.config: schemas: ['public', 'billing', 'crm']",
+    ]);
+    listSchemas(fixture, ['public', 'billing', 'crm']);
+    write(`${OBJECTS}/schema/crm.sql`, 'CREATE SCHEMA crm;');
+    assertExit(await run('db', 'schema', 'generate'));
+    assertExit(await run('db', 'migrate'));
+    assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+    // No longer listed.
+    listSchemas(fixture, ['public', 'billing']);
+    const unread = json(assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive', '--json'), 2));
+    assert.equal(unread.code, 'config_invalid');
+    assert.deepEqual(await query('SELECT note FROM crm.users'), []);
+  },
+);
+
+on('a program is refused a table in a schema that is not listed', async (_, engine) => {
+  await engine.withUrl(async (_url, connect) => {
+    const target = await connect(undefined, { schemas: ['public', 'billing'] });
+    await target.connection.query('CREATE SCHEMA crm');
+    const db = new Database(target);
+    for (const [name, code] of [
+      ['crm.users', 'config_invalid'],
+      ['public.users', 'name_invalid'],
+    ] as const)
+      assert.equal((await expectError(db.schema.create(name, { id: ID }), code)).state, 'Nothing was changed.');
+  });
+});
+
+on('a table may have the name of a schema', async (fixture) => {
+  const { write, apply, run } = fixture;
+  write(`${OBJECTS}/schema/billing.sql`, 'CREATE SCHEMA billing;');
+  await apply({ billing: BILLING_USERS, 'billing.lines': BILLING_USERS, users: USERS, 'billing.invoices': INVOICES });
+  assertExit(await run('db', 'migrate', 'rollback', '--allow-destructive'));
+});
+
+on('schemas that are listed later bring the keys between them', async (fixture) => {
+  const { query, run } = fixture;
+  await query(
+    'CREATE TABLE users (id int PRIMARY KEY, team int); CREATE SCHEMA crm; CREATE TABLE crm.teams (id int PRIMARY KEY, owner int REFERENCES users); ALTER TABLE users ADD CONSTRAINT users_team FOREIGN KEY (team) REFERENCES crm.teams',
+  );
+  listSchemas(fixture, ['public']);
+  const pulled = async (): Promise<void> => {
+    assertExit(await run('db', 'schema', 'pull'));
+    assertExit(await run('db', 'migrate', 'baseline'));
+    assert.match(assertExit(await run('db', 'schema', 'check')).stdout, /^OK/);
   };
-  const missing = json(assertExit(await generated({ 'billing.users': BILLING_USERS }), 2));
-  assert.equal(missing.code, 'schema_invalid');
-  assert.deepEqual(missing.nextActions, [
-    'Write svc/database/objects/main/schema/billing.sql: CREATE SCHEMA IF NOT EXISTS "billing";',
-  ]);
-  write(`${OBJECTS}/schema/crm.sql`, 'CREATE SCHEMA crm;');
-  assertExit(await generated({ 'crm.users': BILLING_USERS }));
-  const unlisted = json(assertExit(await run('db', 'migrate', '--json'), 2));
-  assert.equal(unlisted.code, 'config_invalid');
-  assert.match(unlisted.nextActions.join(), /schemas: \['public', 'crm'\]/);
-  assert.deepEqual(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'crm'"), []);
+  await pulled();
   listSchemas(fixture, ['public', 'crm']);
-  assertExit(await run('db', 'migrate'));
+  await pulled();
   assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
 });
 
-on('the name of the first schema is not written', async (fixture) => {
-  const { run, write, query } = fixture;
-  write('svc/database/schema.json', [{ db: 'main', tables: { 'public.users': USERS } }]);
-  assertExit(await run('db', 'schema', 'generate'));
-  const refused = json(assertExit(await run('db', 'migrate', '--json'), 2));
-  assert.equal(refused.code, 'name_invalid');
-  assert.deepEqual(refused.nextActions, ['Name it "users".']);
-  assert.deepEqual(await query("SELECT 1 FROM pg_class WHERE relname = 'users'"), []);
+on('a history in another listed schema, and a schema that does not exist, are noticed', async (fixture) => {
+  const { query, run } = fixture;
+  await started(fixture);
+  listSchemas(fixture, ['billing', 'public']);
+  const moved = json(assertExit(await run('db', 'migrate', '--json'), 2));
+  assert.match(moved.message, /in the schema "public", but new tables would be created in "billing"/);
+  assert.deepEqual(
+    await query("SELECT 1 FROM pg_class WHERE relname = '_svc_meta' AND relnamespace = 'billing'::regnamespace"),
+    [],
+  );
+  listSchemas(fixture, ['public', 'billing', 'Billing']);
+  const { warnings } = json(assertExit(await run('db', 'schema', 'pull', '--json')));
+  assert.match(warnings.join('\n'), /has no schema "Billing", which schemas in the configuration lists/);
 });
 
 on('what another schema has is read only where it is listed', async (fixture) => {

@@ -163,11 +163,12 @@ export class SchemaReader {
   async #readUrl(url: string): Promise<Schema> {
     if (!isUrlOf(await this.#runtime.kernel(), this.#dialect, url))
       throw differentDialects(this.#dialect.name, withoutPassword(url));
-    const { schema, options } = this.#project ? this.#runtime.database(this.#project.database) : {};
+    const { schema, schemas, options } = this.#project ? this.#runtime.database(this.#project.database) : {};
     const connection = await this.#dialect.connect(url, {
       root: this.#runtime.root,
       ...options,
       ...(schema !== undefined && { schema }),
+      ...(schemas !== undefined && { schemas }),
       readOnly: true,
       signal: this.#signal,
     });

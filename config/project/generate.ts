@@ -17,7 +17,9 @@ import type { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
 import type { MigrationOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
+import type { DatabaseConfig } from '../define.ts';
 import { contractedBy, expandRenames } from './expand.ts';
+import { assertListedSchemas } from './listed-schemas.ts';
 import { type MigrationFile, migrationPath } from './migration-files.ts';
 import { generatedName, nextTag } from './migration-name.ts';
 import { type MigrationPart, splitIntoMigrations } from './migration-parts.ts';
@@ -44,6 +46,8 @@ export interface GenerateOptions {
   readonly promptRename?: (pairs: readonly UndecidedRename[]) => Promise<UndecidedRename | 'drop'>;
   /** What the object files define; by default, what the migration files do. */
   readonly objects?: ObjectModel;
+  /** Its schemas are those that tables may have; by default any. */
+  readonly database?: Pick<DatabaseConfig, 'schema' | 'schemas'>;
   /** Generates migrations that create the tables which the files change but never create. */
   readonly adopting?: boolean;
 }
@@ -101,12 +105,14 @@ export const objectsFromFiles = (files: readonly MigrationFile[]): ObjectModel =
   objectsAfter(files.flatMap(({ migration }) => migration.up));
 
 function withObjects(
-  { dialect, entry, objects }: GenerateOptions,
+  options: GenerateOptions,
   operations: readonly Operation[],
   before: ObjectModel,
 ): readonly MigrationOperation[] {
+  const { dialect, entry, objects } = options;
   if (!dialect.objects) return operations;
   if (!objects) return arrangeObjects(dialect.objects, operations, { before, after: before });
+  if (options.database) assertListedSchemas(dialect, options.database, operations);
   for (const operation of operations) {
     const needed = dialect.objects.needs?.(operation);
     if (needed && !before.has(objectKey(needed)) && !objects.has(objectKey(needed)))

@@ -1,6 +1,7 @@
 import { containsWord } from '../../core/match-text.ts';
 import { nameInTable, type ObjectModel, objectKey } from '../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../core/schema/operation.ts';
+import { PathWords, schemasIn } from '../../core/schema/path-words.ts';
 
 /**
  * Which objects still name a table or a field that the operations drop or rename. Their texts are not parsed: the name may
@@ -8,10 +9,15 @@ import type { MigrationOperation } from '../../core/schema/operation.ts';
  */
 export function uneditedObjects(operations: readonly MigrationOperation[], objects: ObjectModel): readonly string[] {
   const removals = removalsIn(operations);
+  const paths = new PathWords(schemasIn([...objects.values()]));
   return [...objects.values()].flatMap((object) => {
+    const text = paths.split(object.definition);
+    const namesTable = (table: string): boolean => {
+      const path = paths.wordOf(table);
+      return path === undefined ? containsWord(text.rest, table) : text.paths.includes(path);
+    };
     const found = removals.find(
-      ({ table, field }) =>
-        containsWord(object.definition, table) && (field === undefined || containsWord(object.definition, field)),
+      ({ table, field }) => namesTable(table) && (field === undefined || containsWord(object.definition, field)),
     );
     if (!found) return [];
     const { table, field, change } = found;

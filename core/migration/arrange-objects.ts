@@ -2,6 +2,7 @@ import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
 import { isPlainObject } from '../json.ts';
 import { type DatabaseObject, type ObjectModel, objectKey } from '../schema/database-object.ts';
 import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from '../schema/operation.ts';
+import { PathWords, schemasIn } from '../schema/path-words.ts';
 
 export interface ObjectChange {
   readonly before: ObjectModel;
@@ -11,21 +12,24 @@ export interface ObjectChange {
 /** Which object uses which, read from the words of their texts. */
 class References {
   readonly rules: ObjectRules;
+  readonly #paths: PathWords;
   readonly #words = new Map<string, ReadonlySet<string>>();
 
-  constructor(rules: ObjectRules) {
+  constructor(rules: ObjectRules, schemas: readonly string[]) {
     this.rules = rules;
+    this.#paths = new PathWords(schemas);
   }
 
   names(text: string, name: string): boolean {
     const words = this.#wordsOf(text);
-    return [...this.#wordsOf(name)].every((word) => words.has(word));
+    const path = this.#paths.wordOf(name);
+    return path === undefined ? [...this.#wordsOf(name)].every((word) => words.has(word)) : words.has(path);
   }
 
   #wordsOf(text: string): ReadonlySet<string> {
     const known = this.#words.get(text);
     if (known) return known;
-    const words = new Set(text.toLowerCase().match(/[\p{L}\p{N}_$]+/gu) ?? []);
+    const words = new Set(this.#paths.wordsOf(text));
     this.#words.set(text, words);
     return words;
   }
@@ -53,7 +57,8 @@ class References {
     const sorted = [...objects].sort((a, b) => this.rank(a) - this.rank(b) || (a.name < b.name ? -1 : 1));
     const byWord = new Map<string, DatabaseObject[]>();
     for (const object of sorted) {
-      const [word = ''] = this.#wordsOf(this.rules.referredName(object) ?? '');
+      const name = this.rules.referredName(object) ?? '';
+      const [word = this.#paths.wordOf(name) ?? ''] = this.#paths.wordOf(name) === undefined ? this.#wordsOf(name) : [];
       byWord.set(word, [...(byWord.get(word) ?? []), object]);
     }
     const ordered = new Set<DatabaseObject>();
@@ -82,7 +87,7 @@ export function arrangeObjects(
 ): MigrationOperation[] {
   const { before, after } = change;
   if (before.size + after.size === 0) return [...operations];
-  const references = new References(rules);
+  const references = new References(rules, schemasIn([...before.values(), ...after.values()]));
   const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
   const aside = inTheWay(references, operations, change, removed);
   const dropped = references.inOrder([...removed, ...aside.values()]).reverse();
@@ -96,6 +101,7 @@ export function arrangeObjects(
   const needed = neededByTables(references, ordered, texts);
   const isEarly = (object: DatabaseObject): boolean => {
     if (!rules.beforeTables.has(object.kind)) return false;
+    if (rules.independent?.has(object.kind)) return true;
     return needed.has(object) || ![...touched].some((table) => references.names(object.definition, table));
   };
   const early: DatabaseObject[] = [];
@@ -108,7 +114,7 @@ export function arrangeObjects(
   const isDroppedLast = (object: DatabaseObject): boolean =>
     rules.beforeTables.has(object.kind) &&
     !aside.has(objectKey(object)) &&
-    !droppedTables.some((table) => references.names(object.definition, table));
+    (rules.independent?.has(object.kind) || !droppedTables.some((table) => references.names(object.definition, table)));
   const make = (object: DatabaseObject): ObjectOperation => {
     const { kind, name, definition } = object;
     const known = aside.has(objectKey(object)) ? undefined : before.get(objectKey(object));

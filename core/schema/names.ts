@@ -71,8 +71,13 @@ export function assertNameFits(engine: string, rules: NameRules, name: string, k
   const isInSchema = rules.schemas && kind === 'table' && name.includes('.');
   const parts = isInSchema ? [name.slice(0, name.indexOf('.')), nameInSchema(name)] : [name];
   const length = Math.max(...parts.map((part) => nameLength(part, rules)));
+  const isEmpty = parts.includes('');
   const why =
-    length > rules.max ? `It has ${length} ${rules.unit}; the limit is ${rules.max}.` : rules.problem?.(name, kind);
+    length > rules.max
+      ? `It has ${length} ${rules.unit}; the limit is ${rules.max}.`
+      : isEmpty
+        ? 'Its schema or its name is empty.'
+        : rules.problem?.(name, kind);
   if (why === undefined) return name;
   throw new SvcError('name_invalid', `"${name}" cannot be the name of a ${kind} on ${engine}.`, {
     why,

@@ -151,6 +151,8 @@ export const POSTGRESQL_OTHERS: RemadeCases = {
     "create table @_t (id int primary key); create view @_v as select id from @_t; create function @_f(@_v) returns int language sql immutable as 'select 1'; create table @ (id int, n int) partition by list (id); create table @_1 partition of @ for values in (1); alter table @_1 alter n set default @_f(null); create index @_i on @_1 (@_f(null)); insert into @ values (1)",
   other_row_of_own:
     "create table @_t (id int) partition by list (id); create table @_1 partition of @_t for values in (1); create table @_o (id int); create table @_h (c text) inherits (@_o); insert into @_t values (1); create table @ (id int primary key, a @_1, b @_h, c @_o); insert into @ values (1, row(1), row(1, 'x'), row(1))",
+  other_same_names:
+    "create schema @_x; create table @_x.t (id int primary key, e text); create table @ (id int primary key, e text); create view @_v as select t.e from @_x.t join @ using (id); create view @_x.@_v as select e from public.@_v; create function @_x.@_f(text) returns text language sql immutable as 'select $1'; create function @_f(text) returns text language sql return @_x.@_f($1); create view @_w as select @_f(e) as e from @",
   other_before_trigger:
     'create table @_t (id int primary key); create view @_v as select id from @_t; create materialized view @_m as select * from @_v; create index @_mi on @_m (id); create table @ (id int primary key); create policy p on @ using (id in (select id from @_m)); create rule r as on update to @ do also select * from @_v; insert into @ values (1)',
 };
@@ -179,6 +181,9 @@ export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
 /** The same where only the public schema is read. */
 export const POSTGRESQL_UNLISTED_SAID: readonly string[] = [
   ...POSTGRESQL_OTHERS_SAID,
+  'other_same_names_f',
+  'other_same_names_v',
+  'other_same_names_w',
   'other_aggregate',
   'other_aggregate_called_v',
   'other_aggregate_v',

@@ -25,6 +25,8 @@ export function randomSchemaCase(
       const seed = Number(process.env.SVC_TEST_SEED ?? '20261121');
       const choices: SchemaChoices = {
         ...CHOICES,
+        // What is before a dot may be a schema.
+        names: CHOICES.names.filter((name) => !engine.dialect.capabilities.names.schemas || !name.includes('.')),
         check: syntax.notNull,
         fields: CHOICES.fields.filter(
           ({ type, precision, scale }) => type !== 'decimal' || (precision !== undefined && scale !== undefined),

@@ -92,6 +92,7 @@ export default class Generate extends DatabaseCommand {
       files,
       entry,
       objects: readObjectFiles(root, tag, dialect),
+      database: runtime.database(tag),
       now: new Date(),
       rename: this.rename,
       drop: this.drop,

@@ -79,14 +79,16 @@ export default class Pull extends DatabaseCommand {
     );
     const catalog = await introspectWhole(connection);
     const { found, rawMade } = withoutRawMade(catalog.model, await connection.normalize(model), findRaw);
-    const drifted = await drift(connection, model, only(withoutUnknownReferences(found, model), model));
+    // A key to a table that is not in the files yet is a change: the table will be.
+    const managed = withoutUnknownReferences(found, new Map([...found, ...model]));
+    const drifted = await drift(connection, model, only(managed, model));
     const { declaration, leftOut, kept, warnings } = await declarableSchema({
       dialect: target.dialect,
       found,
       files: model,
       unsupported: catalog.unsupported,
       isUnchanged: async ({ name }) =>
-        drifted.length === 0 || (await this.#isUnchanged(connection, name, model, found)),
+        drifted.length === 0 || (await this.#isUnchanged(connection, name, model, managed)),
     });
     const unsupported = catalog.unsupported.filter(
       ({ collection }) => collection === undefined || !leftOut.includes(collection),
@@ -199,7 +201,7 @@ export default class Pull extends DatabaseCommand {
 
   async #isUnchanged(connection: Connection, name: string, model: SchemaModel, found: SchemaModel): Promise<boolean> {
     const one = new Map([[name, true]]);
-    return (await drift(connection, only(model, one), only(withoutUnknownReferences(found, model), one))).length === 0;
+    return (await drift(connection, only(model, one), only(found, one))).length === 0;
   }
 
   async #assertNonePending(tag: string, open: number): Promise<void> {

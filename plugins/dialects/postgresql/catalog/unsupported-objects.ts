@@ -1,6 +1,7 @@
 import type { UnsupportedObject } from '../../../../core/dialect.ts';
 import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
+import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { modelName, relationName, type Schemas } from './namespaces.ts';
 import { IS_SERIAL } from './table-statements.ts';
@@ -17,6 +18,11 @@ export async function readUnsupportedObjects(exec: ExecSql, schemas: Schemas): P
     what: String(what),
   }));
 }
+
+/** Rows of listed schemas that do not exist. */
+const missing = ({ others }: Schemas): string =>
+  `SELECT NULL, NULL, 'has no schema ' || quote_ident(name) || ', which schemas in the configuration lists'
+  FROM unnest(ARRAY[${others.map(quoteLiteral).join(', ')}]::text[]) AS listed(name) WHERE to_regnamespace(quote_ident(name)) IS NULL`;
 
 const query = (schemas: Schemas) => `
 WITH RECURSIVE ${USES(schemas)},
@@ -61,5 +67,6 @@ SELECT collection, field, what FROM (
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')
   UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t
   WHERE NOT ${ofExtension('pg_event_trigger', 't.oid')}
+  UNION ALL ${missing(schemas)}
   UNION ALL ${OTHER_OBJECTS}
 ) found ORDER BY collection NULLS LAST, field NULLS FIRST, what`;

@@ -9,7 +9,7 @@ import { relationNames } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
 import { literal, quoteLiteral } from './literal.ts';
 import { dropPrimaryKey, isIdentity, modifyField } from './modify-field.ts';
-import { pathOf, qualified, qualifiedIndex, quoteIdentifier, relationOf } from './names.ts';
+import { pathOf, qualified, qualifiedIn, quoteIdentifier, relationOf } from './names.ts';
 import { assertNativeOptions, nativeIndex, nativeTableOptions } from './native-options.ts';
 import { withDropFieldGuard, withNativeEnumGuard } from './plpgsql-guards.ts';
 import { compileRaw, expressionProblem } from './raw.ts';
@@ -92,11 +92,11 @@ export const grammar: Grammar<PostgresqlStep> = {
     const renamed = pathOf({ schema: relationOf(start.name).schema, name: target.name });
     const first = sqlStatement(`ALTER TABLE ${qualified(start.name)} RENAME TO ${quoteIdentifier(target.name)}`);
     return [
-      ...(isMovedFirst ? [setSchema(before.name, target.schema, before)] : []),
+      ...(isMovedFirst ? [setSchema(before.name, target, before)] : []),
       ...(from.name === target.name
         ? []
         : withRenamedConstraints(start, before.fields.values(), first, renamed, constraints)),
-      ...(isMoved && !isMovedFirst ? [setSchema(renamed, target.schema, before)] : []),
+      ...(isMoved && !isMovedFirst ? [setSchema(renamed, target, before)] : []),
     ];
   },
   addConstraint: (table, constraint) => alter(table, [`ADD ${constraintDefinition(grammar, constraint)}`]),
@@ -139,7 +139,7 @@ export const grammar: Grammar<PostgresqlStep> = {
     if (!concurrently) return create;
     return { ...create, transactional: false, repair: { kind: 'dropInvalidIndex', index, table: collection } };
   },
-  dropIndex: (table, index) => sqlStatement(`DROP INDEX ${qualifiedIndex(table, index)}`),
+  dropIndex: (table, index) => sqlStatement(`DROP INDEX ${qualifiedIn(table, index)}`),
   dropConstraint: (table, { name }) => alter(table, [`DROP CONSTRAINT ${quoteIdentifier(name)}`]),
   expressionProblem,
   raw: compileRaw,

@@ -4,9 +4,9 @@ import { withoutDefault } from '../../../../core/schema/mirror.ts';
 import type { Collection, Field } from '../../../../core/schema/model.ts';
 import { derivedName } from '../../../../core/schema/names.ts';
 import type { Grammar } from '../../sql/grammar.ts';
-import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
+import { sqlStatement } from '../../sql/statement.ts';
 import { grammar, modifyColumn } from './grammar.ts';
-import { qualified, quoteIdentifier } from './names.ts';
+import { qualified, qualifiedIn, quoteIdentifier } from './names.ts';
 import { addFieldOnline, modifyFieldOnline } from './online-field.ts';
 import { assertDistinct, assertNoRow, assertNotNull, fill, rowsWhere } from './online-steps.ts';
 import { dollarQuoted, withGuard } from './plpgsql-guards.ts';
@@ -67,7 +67,7 @@ export function dropMirrorOnline(before: Collection, field: Field, other: Field)
       isAll: true,
     }),
     sqlStatement(`DROP TRIGGER ${trigger} ON ${qualified(table)}`),
-    sqlStatement(`DROP FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`),
+    sqlStatement(`DROP FUNCTION ${routine}()`),
     { ...grammar.dropField(before, field), destructive: false },
   ];
 }
@@ -87,11 +87,9 @@ function createTrigger(table: string, field: Field, other: Field): Statements {
   const isUnwritten = `(TG_OP = 'INSERT' AND NEW.${from} IS NULL) OR (TG_OP = 'UPDATE' AND NEW.${from}::text IS NOT DISTINCT FROM OLD.${from}::text)`;
   const body = `BEGIN IF ${isUnwritten} THEN NEW.${from} := NEW.${to}; ELSE NEW.${to} := NEW.${from}; END IF; RETURN NEW; END`;
   return [
+    sqlStatement(`CREATE FUNCTION ${routine}() RETURNS trigger LANGUAGE plpgsql AS ${dollarQuoted(body)}`),
     sqlStatement(
-      `CREATE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}() RETURNS trigger LANGUAGE plpgsql AS ${dollarQuoted(body)}`,
-    ),
-    sqlStatement(
-      `CREATE TRIGGER ${trigger} BEFORE INSERT OR UPDATE ON ${qualified(table)} FOR EACH ROW WHEN (NEW.${from}::text IS DISTINCT FROM NEW.${to}::text) EXECUTE FUNCTION ${SCHEMA_PLACEHOLDER}${routine}()`,
+      `CREATE TRIGGER ${trigger} BEFORE INSERT OR UPDATE ON ${qualified(table)} FOR EACH ROW WHEN (NEW.${from}::text IS DISTINCT FROM NEW.${to}::text) EXECUTE FUNCTION ${routine}()`,
     ),
   ];
 }
@@ -103,6 +101,6 @@ function namesOf(table: string, field: Field, other: Field): { readonly trigger:
   const [first = '', second = ''] = columns;
   return {
     trigger: quoteIdentifier(`~svc_${derivedName(first, [second], 'mirror', limit)}`),
-    routine: quoteIdentifier(`_svc_${derivedName(table.replace('.', '_'), columns, 'mirror', limit)}`),
+    routine: qualifiedIn(table, `_svc_${derivedName(table, columns, 'mirror', limit)}`),
   };
 }

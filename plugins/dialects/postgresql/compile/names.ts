@@ -2,7 +2,7 @@ import { SCHEMA_PLACEHOLDER } from '../../sql/statement.ts';
 
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-interface Relation {
+export interface Relation {
   /** Undefined for the schema of the connection. */
   readonly schema: string | undefined;
   readonly name: string;
@@ -22,10 +22,10 @@ export const pathOf = ({ schema, name }: Relation): string => (schema === undefi
 
 /** Quoted and with its schema. `home` is that of the connection, quoted and with its dot: a statement has a placeholder for it. */
 export const qualified = (path: string, home: string = SCHEMA_PLACEHOLDER): string =>
-  qualifiedIndex(path, relationOf(path).name, home);
+  qualifiedIn(path, relationOf(path).name, home);
 
-/** An index is in the schema of its table. */
-export function qualifiedIndex(table: string, index: string, home: string = SCHEMA_PLACEHOLDER): string {
+/** An index, or what else is in the schema of its table. */
+export function qualifiedIn(table: string, index: string, home: string = SCHEMA_PLACEHOLDER): string {
   const { schema } = relationOf(table);
   return `${schema === undefined ? home : `${quoteIdentifier(schema)}.`}${quoteIdentifier(index)}`;
 }

@@ -69,6 +69,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
     'text_search_dictionary',
     'text_search_configuration',
   ]),
+  independent: new Set(['schema', 'extension']),
   tables: TABLE_KINDS,
   // What is renamed is renamed in them too.
   isInTheWay(kind, change) {

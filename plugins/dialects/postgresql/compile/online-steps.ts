@@ -5,7 +5,7 @@ import { constraintDefinition } from '../../sql/compile.ts';
 import { SCHEMA_PLACEHOLDER, sqlStatement } from '../../sql/statement.ts';
 import { alter, grammar } from './grammar.ts';
 import { quoteLiteral } from './literal.ts';
-import { qualified, qualifiedIndex, quoteIdentifier } from './names.ts';
+import { qualified, qualifiedIn, quoteIdentifier } from './names.ts';
 import { doBlock, oidOf, tableOid } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
 
@@ -159,7 +159,7 @@ function isBuilt(table: string, index: string, columns: readonly string[], hasMo
   const found =
     'ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int[]) WITH ORDINALITY k(num, at) JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num WHERE k.at <= i.indnkeyatts ORDER BY k.at)';
   const conditions = [
-    `i.indexrelid = ${inSchema(oidOf(qualifiedIndex(table, index)))}`,
+    `i.indexrelid = ${inSchema(oidOf(qualifiedIn(table, index)))}`,
     `i.indrelid = ${inSchema(tableOid(table))}`,
     'i.indisvalid AND i.indisunique',
     `${found} = ARRAY[${columns.map(quoteLiteral).join(', ')}]`,
@@ -185,7 +185,7 @@ const indexOf = (table: string, { name, columns, replaces }: Key): string =>
 const KEY_OPTIONS = /^(?<nulls>NULLS NOT DISTINCT)? ?(?<options>.*?) ?(?<deferrable>(?:NOT )?DEFERRABLE.*)?$/is;
 
 export const dropIndexOnline = (table: string, index: string): Statement<PostgresqlStep> => ({
-  ...sqlStatement(`DROP INDEX CONCURRENTLY ${qualifiedIndex(table, index)}`),
+  ...sqlStatement(`DROP INDEX CONCURRENTLY ${qualifiedIn(table, index)}`),
   transactional: false,
   // An interrupted attempt leaves an invalid index, which the model does not contain.
   awaitEffect: { kind: 'dropInvalidIndex', index, table },

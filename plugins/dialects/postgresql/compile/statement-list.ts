@@ -2,7 +2,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectName } from '../../sql/objects.ts';
 import { quoteLiteral } from './literal.ts';
-import { pathIn, qualified, qualifiedIndex } from './names.ts';
+import { pathIn, qualified, qualifiedIn } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { tokensWithPaths } from './tokens.ts';
 
@@ -149,7 +149,7 @@ const FORMS: readonly Form[] = [
     words: 'create [unique] index $index on [only] $table …',
     ofOwnTable: true,
     undo: ({ table = '', index = '' }) => ({
-      text: `DROP INDEX ${qualifiedIndex(pathIn(table), pathIn(index), '')}`,
+      text: `DROP INDEX ${qualifiedIn(pathIn(table), pathIn(index), '')}`,
     }),
   },
 ];

@@ -52,7 +52,7 @@ export async function createConnection({
   restoreSettings,
   watch,
 }: OpenSession): Promise<Connection<PostgresqlStep>> {
-  const { name, backend, exists, version, checksClient } = await readSessionInfo(session, settings);
+  const { name, backend, exists, version, checksClient, present } = await readSessionInfo(session, settings);
   const schema = `${quoteIdentifier(name)}.`;
   const schemas = { home: name, others: (settings.schemas ?? []).filter((one) => one !== name) };
   const lockContext: LockContext = {
@@ -124,7 +124,7 @@ export async function createConnection({
       }),
     lockShortage: (locks) => withSvcErrors(() => lockShortage(session, locks)),
     query: (text) => rows(text.replaceAll(SCHEMA_COMMENT, () => schema)),
-    permissionProbes: permissionProbes(schema, name),
+    permissionProbes: permissionProbes(schema, present),
     referenceProbe: (references) => referenceProbe(schema, references),
     introspect: async (collections) => (await readTables(collections)).model,
     unsupportedObjects: async () => (await introspectWhole()).unsupported,
@@ -160,6 +160,8 @@ interface SessionInfo {
   readonly version: number;
   /** The server checks during a statement whether its client is still connected. */
   readonly checksClient: boolean;
+  /** Those of the schemas that exist. */
+  readonly present: readonly string[];
 }
 
 const MINIMUM_VERSION = 120000;
@@ -171,14 +173,21 @@ const HISTORY_SCHEMA = `(SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON
 /** The backend of a dead client ends within this time, which releases the lock. */
 const ENABLE_CLIENT_CHECK = "set_config('client_connection_check_interval', '200ms', false)";
 
-async function readSessionInfo(session: Session, { schema, createSchema }: Settings): Promise<SessionInfo> {
+/** Of other schemas that are listed, the first one with tables of svc. */
+const historyAmong = (schemas: readonly string[]): string =>
+  `(SELECT min(n.nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = ${quoteLiteral(metaTable.collection)} AND n.nspname IN (${schemas.map(quoteLiteral).join(', ')}))`;
+
+const presentAmong = (schemas: readonly string[]): string =>
+  `(SELECT json_agg(nspname ORDER BY nspname) FROM pg_namespace WHERE nspname IN (${schemas.map(quoteLiteral).join(', ')}))`;
+
+async function readSessionInfo(session: Session, { schema, schemas, createSchema }: Settings): Promise<SessionInfo> {
   const version = "current_setting('server_version_num')::int";
   const exists =
     schema === undefined ? 'true' : `to_regnamespace(${quoteLiteral(quoteIdentifier(schema))}) IS NOT NULL`;
   const query = (clientCheck: string) =>
     rowsOf(
       session.exec,
-      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${HISTORY_SCHEMA} AS history_schema, ${MESSAGE_LEVEL} AS level, ${DISABLE_TIMEOUTS} AS timeouts${clientCheck}`,
+      `SELECT current_schema() AS name, pg_backend_pid() AS backend, ${version} AS version, ${exists} AS exists, ${schemas === undefined ? HISTORY_SCHEMA : `COALESCE(${HISTORY_SCHEMA}, ${historyAmong(schemas)})`} AS history_schema, ${schemas === undefined ? 'NULL' : presentAmong(schemas)} AS present, ${MESSAGE_LEVEL} AS level, ${DISABLE_TIMEOUTS} AS timeouts${clientCheck}`,
     );
   const rows = await query(`, CASE WHEN ${version} >= 140000 THEN ${ENABLE_CLIENT_CHECK} END AS client_check`)
     // Some platforms do not support the check.
@@ -210,14 +219,15 @@ async function readSessionInfo(session: Session, { schema, createSchema }: Setti
   }
   if (row?.exists !== true && !createSchema) throw missingSchemaError(name);
   const existing = row?.history_schema;
-  if (schema === undefined && typeof existing === 'string' && existing !== name)
-    throw ambiguousSchemaError(existing, name);
+  if ((schema === undefined || schemas !== undefined) && typeof existing === 'string' && existing !== name)
+    throw ambiguousSchemaError(existing, name, schemas === undefined ? 'The search_path' : '"schemas"');
   return {
     name,
     backend: Number(row?.backend),
     exists: row?.exists === true,
     version: Number(row?.version),
     checksClient: typeof row?.client_check === 'string',
+    present: Array.isArray(row?.present) ? row.present.map(String) : [name],
   };
 }
 
@@ -235,12 +245,12 @@ function missingSchemaError(name: string): SvcError {
 }
 
 /** Without this error every migration would run again, and the new tables would hide the existing ones. */
-function ambiguousSchemaError(existing: string, name: string): SvcError {
+function ambiguousSchemaError(existing: string, name: string, list: string): SvcError {
   return new SvcError(
     'config_invalid',
     `The tables of svc are in the schema "${existing}", but new tables would be created in "${name}".`,
     {
-      why: `The search_path lists "${name}" before "${existing}".`,
+      why: `${list} lists "${name}" before "${existing}".`,
       state: 'Nothing was changed.',
       next: [
         `Name the schema next to the URL in svc.config: schema: '${existing}' to use the existing tables, schema: '${name}' to start with an empty history.`,

@@ -146,7 +146,7 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
     next: TABLE_EXISTS_REMEDIES,
   },
   '3F000': {
-    code: 'migration_failed',
+    code: 'config_invalid',
     message: 'The schema does not exist.',
     next: [
       'Create it in an earlier migration: svc/database/objects/<database>/schema/<name>.sql with CREATE SCHEMA <name>',

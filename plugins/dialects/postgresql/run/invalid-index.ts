@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
-import { qualified, qualifiedIndex } from '../compile/names.ts';
+import { qualified, qualifiedIn } from '../compile/names.ts';
 import type { DropInvalidIndex } from '../compile/step.ts';
 import { isTransient } from '../connection/errors.ts';
 import { FIRST_POLL_MS, LONGEST_POLL_MS } from '../connection/lock.ts';
 
 /** `schema` is quoted, with its dot. */
 export async function dropInvalidIndex(exec: ExecSql, schema: string, step: DropInvalidIndex): Promise<void> {
-  const name = qualifiedIndex(step.table, step.index, schema);
+  const name = qualifiedIn(step.table, step.index, schema);
   const table = qualified(step.table, schema);
   const invalid = `SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(${quoteLiteral(name)}) AND NOT indisvalid AND indrelid = to_regclass(${quoteLiteral(table)})`;
   if ((await rowsOf(exec, invalid)).length === 0) return;

@@ -4,6 +4,7 @@ import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text
 import { isObjectOperation } from '../../../../core/schema/database-object.ts';
 import { isKeptName, nameInSchema } from '../../../../core/schema/names.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
+import { PathWords } from '../../../../core/schema/path-words.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { ofExtension } from '../catalog/catalog-rows.ts';
@@ -155,8 +156,10 @@ function namesOf({ home }: Schemas, table: string): readonly string[] {
 const nameIn = (alias: string): string => `COALESCE(${relationName(alias)}, ${alias}.relname)`;
 
 interface Routine extends Reader {
-  /** In lower case, without string literals and comments. */
+  /** In lower case, without string literals, comments and names of other schemas. */
   readonly text: string;
+  /** The names of other schemas in it, in lower case. */
+  readonly paths: readonly string[];
   /** The tables whose triggers call it. */
   readonly tables: readonly string[];
 }
@@ -172,21 +175,25 @@ FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace JOIN pg_language l ON l.oid = 
   AND NOT ${ofExtension('pg_proc', 'p.oid')}
 ORDER BY p.proname, p.oid`,
   );
+  const words = new PathWords(schemas.others);
   return rows.map(({ kind, name, text, signature, tables }) => ({
     what: `${String(kind)} "${String(name)}"`,
     key: `${String(kind)}/${String(name)}`,
     drop: `DROP ${String(kind).toUpperCase()} ${String(signature)}`,
     isText: true,
-    text: String(text)
-      .toLowerCase()
-      .replace(/'(?:[^']|'')*'|\/\*.*?\*\/|--[^\n]*/gs, "''"),
+    ...textIn(words, String(text)),
     tables: (tables as readonly unknown[]).map(String),
   }));
 }
 
+function textIn(words: PathWords, body: string): Pick<Routine, 'text' | 'paths'> {
+  const { rest, paths } = words.split(body.replace(/'(?:[^']|'')*'|\/\*.*?\*\/|--[^\n]*/gs, "''"));
+  return { text: rest, paths };
+}
+
 /** A text that names the table and the column is taken for a reader; one that a trigger of the table calls, by NEW and OLD. */
-function routineReads({ text, tables }: Routine, { table, column }: Removal): boolean {
-  if (lowerCaseContainsWord(text, nameInSchema(table)))
+function routineReads({ text, paths, tables }: Routine, { table, column }: Removal): boolean {
+  if (paths.includes(table.toLowerCase()) || lowerCaseContainsWord(text, nameInSchema(table)))
     return column === undefined || lowerCaseContainsWord(text, column);
   if (column === undefined || !tables.includes(table)) return false;
   return new RegExp(`\\b(?:new|old)\\s*\\.\\s*"?${escapeRegExp(column)}"?(?![\\w$])`, 'i').test(text);
