@@ -12,7 +12,7 @@ import { folder } from './kit/folder.ts';
 import { assertExit, id, json, LONG, type Project, project, tagOf } from './kit/project.ts';
 import { sixEngines } from './kit/six-engines.ts';
 import { test } from './kit/test.ts';
-import { applyMoves, CHOICES, randomMoves } from './suites/random-schema.ts';
+import { applyMoves, CHOICES, namesFor, randomMoves } from './suites/random-schema.ts';
 
 /** `svc db schema diff`: two of databases, the schema file and the history. */
 
@@ -221,7 +221,7 @@ on(engines.slice(0, 1), 'random schemas: the statements make one into the other'
   const { connection, dialect } = await connect();
   const isComplete = ({ type, precision, scale }: FieldDefinition) =>
     type !== 'decimal' || (precision !== undefined && scale !== undefined);
-  const choices = { ...CHOICES, fields: CHOICES.fields.filter(isComplete) };
+  const choices = { ...CHOICES, names: namesFor(dialect), fields: CHOICES.fields.filter(isComplete) };
   let compared = 0;
   for (let seed = 1; seed <= 40; seed += 1) {
     const from = applyMoves(randomMoves(30, seed, choices), new Map(), choices).model;

@@ -5,7 +5,7 @@ import type { SchemaModel } from '../../core/schema/model.ts';
 import type { Operation } from '../../core/schema/operation.ts';
 import type { DeclareConnectedCase } from './dialect-case.ts';
 import type { DialectUnderTest, SqlSyntax } from './dialect-under-test.ts';
-import { applyMoves, CHOICES, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
+import { applyMoves, CHOICES, namesFor, randomMoves, type SchemaChoices, type SchemaMove } from './random-schema.ts';
 import { assertCatalogMatches, runnerOf } from './run-operations.ts';
 import { isLegal, type SupportedOperations } from './supported-operations.ts';
 
@@ -25,8 +25,7 @@ export function randomSchemaCase(
       const seed = Number(process.env.SVC_TEST_SEED ?? '20261121');
       const choices: SchemaChoices = {
         ...CHOICES,
-        // What is before a dot may be a schema.
-        names: CHOICES.names.filter((name) => !engine.dialect.capabilities.names.schemas || !name.includes('.')),
+        names: namesFor(engine.dialect),
         check: syntax.notNull,
         fields: CHOICES.fields.filter(
           ({ type, precision, scale }) => type !== 'decimal' || (precision !== undefined && scale !== undefined),

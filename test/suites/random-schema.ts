@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Dialect } from '../../core/dialect.ts';
 import { isSvcError } from '../../core/errors.ts';
 import { apply } from '../../core/schema/apply.ts';
 import { areComparable, referencesTo, uniqueKeys } from '../../core/schema/keys.ts';
@@ -105,6 +106,10 @@ export const CHOICES: SchemaChoices = {
   check: (field) => `"${field.replaceAll('"', '""')}" IS NOT NULL`,
   kinds: KINDS,
 };
+
+/** Of an engine where what is before a dot in the name of a table is a schema, names without one. */
+export const namesFor = ({ capabilities }: Pick<Dialect, 'capabilities'>): readonly string[] =>
+  CHOICES.names.filter((name) => !capabilities.names.schemas || !name.includes('.'));
 
 /** A change encoded as numbers that are valid for every model, which makes shrinking simple. */
 export interface SchemaMove {
