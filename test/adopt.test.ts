@@ -1,5 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { engines, sqlEngines, type TestEngine } from './kit/engines.ts';
+import { connectedBy } from './kit/object-files.ts';
 import { assertExit, json, LONG, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
@@ -59,14 +60,7 @@ function testAdoption(engine: TestEngine): void {
     `${engine.name}: a database with many unsupported objects is adopted, and everything left out is reported`,
     () =>
       engine.withUrl(async (url, connect) => {
-        const query = async (text: string) => {
-          const { connection } = await connect();
-          try {
-            return await connection.query(text);
-          } finally {
-            await connection.close();
-          }
-        };
+        const query = (text: string) => connectedBy(connect)((connection) => connection.query(text));
         await query(UNUSUAL_SCHEMA);
         const { svc, read, files } = project({ main: url });
         const ran = assertExit(await svc('db', 'schema', 'pull', '--json'));
@@ -130,14 +124,7 @@ function testSequence(engine: TestEngine): void {
     `${engine.name}: an optional field with the default nextval(…) is not taken for an identity, and becomes required`,
     () =>
       engine.withUrl(async (url, connect) => {
-        const query = async (text: string) => {
-          const { connection } = await connect();
-          try {
-            return await connection.query(text);
-          } finally {
-            await connection.close();
-          }
-        };
+        const query = (text: string) => connectedBy(connect)((connection) => connection.query(text));
         await query(`create sequence numbers;
           create table tickets (id serial primary key, number int default nextval('numbers'),
             code varchar(20) not null default nextval('numbers'));

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { alterSequence } from '../plugins/dialects/mysql/compile/sequence.ts';
 import { committingEngines } from './kit/engines.ts';
+import { connectedBy } from './kit/object-files.ts';
 import { assertExit, json, LONG, project } from './kit/project.ts';
 import { test } from './kit/test.ts';
 
@@ -43,14 +44,7 @@ for (const engine of committingEngines.filter(({ name }) => name === 'mariadb'))
     what,
     () =>
       engine.withUrl(async (url, connect) => {
-        const query = async (text: string) => {
-          const { connection } = await connect();
-          try {
-            return await connection.query(text);
-          } finally {
-            await connection.close();
-          }
-        };
+        const query = (text: string) => connectedBy(connect)((connection) => connection.query(text));
         await query(`create sequence numbers start with 100 increment by 5;
           create table tickets (id int primary key, n int not null default nextval(numbers));
           insert into tickets (id) values (1)`);

@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { Database } from '../core/database/database.ts';
-import type { Connection, ConnectOptions } from '../core/dialect.ts';
+import type { ConnectOptions } from '../core/dialect.ts';
 import type { SvcError } from '../core/errors.ts';
 import { engines, type TestEngine } from './kit/engines.ts';
 import { connectedBy } from './kit/object-files.ts';
@@ -38,7 +38,6 @@ const FILES = {
 interface Fixture extends Project {
   readonly run: (...args: readonly string[]) => ReturnType<typeof svcHere>;
   readonly query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
-  readonly with: <T>(work: (connection: Connection) => Promise<T>) => Promise<T>;
   /** Generates and applies what changed. */
   readonly apply: (tables: object, ...args: readonly string[]) => Promise<void>;
 }
@@ -64,7 +63,7 @@ function on(title: string, body: (fixture: Fixture, engine: TestEngine) => Promi
               assert.match(assertExit(await run('db', 'schema', 'check', '--strict')).stdout, /^OK/);
             };
             const query: Fixture['query'] = (text) => connected((connection) => connection.query(text));
-            await body({ ...files, run, apply, query, with: connected }, engine);
+            await body({ ...files, run, apply, query }, engine);
           }),
         LONG,
       );

@@ -58,7 +58,7 @@ class References {
     const byWord = new Map<string, DatabaseObject[]>();
     for (const object of sorted) {
       const name = this.rules.referredName(object) ?? '';
-      const [word = this.#paths.wordOf(name) ?? ''] = this.#paths.wordOf(name) === undefined ? this.#wordsOf(name) : [];
+      const word = this.#paths.wordOf(name) ?? [...this.#wordsOf(name)][0] ?? '';
       byWord.set(word, [...(byWord.get(word) ?? []), object]);
     }
     const ordered = new Set<DatabaseObject>();
