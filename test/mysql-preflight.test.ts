@@ -80,6 +80,48 @@ for (const engine of committingEngines) {
     },
   );
 
+  on('a foreign key of a new field is judged by the default of the field', async (_, url) => {
+    const target = await connectTarget(engine.dialect, url, { allowCopy: true });
+    const { connection } = target;
+    const parent = { name: 'p', type: 'integer', default: 5 } as const;
+    const refers = (table: string) => ({ ...foreignKey, columns: ['q'], references: { table, columns: ['id'] } });
+    const change = (definition: NamedFieldDefinition, table = 'owners') =>
+      second()
+        .createCollection('owners', [key])
+        .addField('big', definition)
+        .renameField('big', definition.name, 'q')
+        .addConstraint('big', refers(table))
+        .build();
+    for (const [one, why] of [
+      [change(parent), /"owners" is created first, without rows\. "big" has 3 such rows/],
+      [change({ ...parent, required: true }), /"owners" is created first/],
+      [change(parent, 'parents'), /Values of q reference no row of "parents"\. "big" has 3 such rows/],
+      [
+        second()
+          .addField('big', parent)
+          .addConstraint('big', { name: 'u', type: 'unique', columns: ['p'] })
+          .build(),
+        /Values of p occur more than once/,
+      ],
+    ] as const) {
+      const error = await expectError(migrate(target, all(one)), 'data_violates');
+      assert.match(error.why ?? '', why);
+      assert.equal(error.state, 'Nothing was changed.');
+      assert.deepEqual(await fields(target, 'parents'), ['id']);
+    }
+    await connection.query('INSERT INTO parents VALUES (5)');
+    await migrate(target, all(change(parent, 'parents')));
+    assert.deepEqual(await connection.query('SELECT DISTINCT q FROM big'), [{ q: 5 }]);
+    const third = migration('20260103_000000_third')
+      .createCollection('others', [key])
+      .addField('big', { name: 'o', type: 'integer' })
+      .addConstraint('big', { ...refers('others'), name: 'g', columns: ['o'] })
+      .build();
+    await migrate(target, all(change(parent, 'parents'), third));
+    assert.ok((await connection.introspect()).get('big')?.constraints.has('g'));
+    await connection.close();
+  });
+
   on('a field or table that a view or a trigger reads is neither renamed nor dropped', async (adapter) => {
     const query = (text: string) => adapter.connection.query(text);
     await query('CREATE VIEW sums AS SELECT b.s AS text, p.id FROM big b JOIN parents p ON p.id = b.n');

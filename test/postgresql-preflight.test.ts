@@ -21,6 +21,64 @@ for (const engine of engines) {
     test.skip(`${engine.name}: preflight`, engine.missing);
     continue;
   }
+  test(`${engine.name}: online, a foreign key to a table of the run is judged before it`, () =>
+    engine.withDatabase(async (target) => {
+      const { connection } = target;
+      await migrate(target, [first].map(definedInCode));
+      await connection.query('INSERT INTO big VALUES (1, 7), (2, NULL)');
+      const refers = (columns: readonly string[], table = 'owners') =>
+        ({ name: 'f', type: 'foreignKey', columns, references: { table, columns: ['id'] } }) as const;
+      const owned = { name: 'o', type: 'integer', default: 5 } as const;
+      const uuid = { name: 'o', type: 'uuid', default: '00000000-0000-4000-8000-000000000000' } as const;
+      const online = (change: ReturnType<typeof third>) =>
+        [first, { ...change.build(), online: true }].map(definedInCode);
+      const creates = () => third().createCollection('owners', [key]);
+      const renamed = third()
+        .renameField('big', 'n', 'm')
+        .renameCollection('big', 'huge')
+        .createCollection('parents', [key])
+        .renameCollection('parents', 'owners')
+        .addConstraint('huge', refers(['m']));
+      for (const [change, isOfNew] of [
+        [creates().addConstraint('big', refers(['n'])), true],
+        [
+          creates()
+            .addField('big', owned)
+            .addConstraint('big', refers(['o'])),
+          true,
+        ],
+        [
+          third()
+            .createCollection('owners', [{ ...key, type: 'uuid' }])
+            .addField('big', uuid)
+            .addConstraint('big', refers(['o'])),
+          true,
+        ],
+        [renamed, true],
+        [
+          creates()
+            .addField('big', owned)
+            .addConstraint('big', refers(['o'], 'big')),
+          false,
+        ],
+      ] as const) {
+        const error = await expectError(migrate(target, online(change)), 'data_violates');
+        assert.match(
+          error.why ?? '',
+          isOfNew ? /"owners" is created first, without rows/ : /foreign key constraint "f"/,
+        );
+        assert.equal(error.state, 'Nothing was changed.');
+        assert.ok(!(await connection.introspect()).has('owners'));
+      }
+      await connection.query('UPDATE big SET n = NULL');
+      await connection.query('UPDATE big SET id = 5 WHERE id = 1');
+      const fits = creates()
+        .addField('big', owned)
+        .addConstraint('big', refers(['o'], 'big'))
+        .addConstraint('big', { ...refers(['n']), name: 'g' });
+      await migrate(target, online(fits));
+      assert.deepEqual([...((await connection.introspect()).get('big')?.constraints.keys() ?? [])].sort(), ['f', 'g']);
+    }));
   test(`${engine.name}: what reads a field or a table is named before the first migration of a run`, () =>
     engine.withDatabase(async (target) => {
       const { connection } = target;

@@ -58,6 +58,8 @@ export class PresentTable {
   readonly #columns = new Map<string, string | undefined>();
   /** Columns whose definition or values the run has changed, by their names at this point. */
   readonly #changed = new Set<string>();
+  /** What all rows have in a column that the run added, as SQL. */
+  readonly #values = new Map<string, string>();
 
   constructor(name: string) {
     this.name = name;
@@ -73,20 +75,43 @@ export class PresentTable {
     return this.#changed.has(name) ? undefined : this.column(name);
   }
 
+  /** The column at the start, or the value of one that the run added, as SQL. Undefined if it is not certain what its rows have. */
+  source(name: string, quoteIdentifier: (name: string) => string): string | undefined {
+    const value = this.#values.get(name);
+    if (value !== undefined) return value;
+    const column = this.unchangedColumn(name);
+    return column === undefined ? undefined : quoteIdentifier(column);
+  }
+
+  hasKnownValue(name: string): boolean {
+    return this.#values.has(name);
+  }
+
   change(name: string): void {
     this.#changed.add(name);
+    this.#values.delete(name);
+  }
+
+  /** After a column was added whose rows all have the value; without one, they have any. */
+  add(name: string, value: string | undefined): void {
+    this.forget(name);
+    if (value !== undefined) this.#values.set(name, value);
   }
 
   /** After a column of this name was added or dropped. */
   forget(name: string): void {
     this.#columns.set(name, undefined);
     this.#changed.delete(name);
+    this.#values.delete(name);
   }
 
   rename(from: string, to: string): void {
     const column = this.column(from);
+    const value = this.#values.get(from);
     const isChanged = this.#changed.delete(from);
-    this.#columns.set(from, undefined).set(to, column);
+    this.forget(from);
+    this.#columns.set(to, column);
     if (isChanged) this.#changed.add(to);
+    if (value !== undefined) this.#values.set(to, value);
   }
 }

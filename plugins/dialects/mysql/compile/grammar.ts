@@ -235,11 +235,15 @@ function assertComment(comment: string, of: string, max: number): string {
   });
 }
 
-const addColumn = (grammar: Grammar, field: Field, table: string): PlainClause => ({
-  kind: 'addColumn',
-  column: field.name,
-  definition: columnDefinition(grammar, field, table),
-});
+function addColumn(grammar: Grammar, field: Field, table: string): PlainClause {
+  const isKnown = !field.autoGenerate && !isComputed(field) && !needsValueForRows(field);
+  return {
+    kind: 'addColumn',
+    column: field.name,
+    definition: columnDefinition(grammar, field, table),
+    ...(isKnown && { value: defaultExpression(grammar, field, table) ?? 'NULL' }),
+  };
+}
 
 const isComputed = (field: Field): boolean => /^generated/i.test(nativeAttributes(field));
 

@@ -97,7 +97,7 @@ export interface ModifyColumn {
 
 /** Needs nothing from the catalog to be rendered. */
 export type PlainClause =
-  | { readonly kind: 'addColumn'; readonly column: string; readonly definition: string }
+  | AddColumn
   | RedefineColumn
   | { readonly kind: 'renameColumn'; readonly from: string; readonly to: string }
   | { readonly kind: 'dropColumn' | 'dropDefault'; readonly column: string }
@@ -114,6 +114,14 @@ export type PlainClause =
   | { readonly kind: 'renameIndex'; readonly from: string; readonly to: string }
   | { readonly kind: 'dropIndex' | 'dropForeignKey' | 'dropCheck'; readonly name: string }
   | { readonly kind: 'dropPrimaryKey' };
+
+/** With `value`, an SQL expression, if the rows of the table all get it. */
+interface AddColumn {
+  readonly kind: 'addColumn';
+  readonly column: string;
+  readonly definition: string;
+  readonly value?: string;
+}
 
 /** A whole definition. With `addsZeroDefault`, the server adds a default of the date zero to it. */
 interface RedefineColumn {

@@ -71,15 +71,30 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
         renamed.push(`${quoteIdentifier(table)} AS (SELECT ${selected.join(', ')} FROM DUAL WHERE FALSE)`);
         continue;
       }
-      const present = presentColumns(table, columns);
+      const present = hasRaw ? undefined : names.table(table);
       if (!present) return undefined;
-      if (present.table === table && present.columns.every((column, index) => column === columns[index])) continue;
-      const selected = [...new Set(present.columns.map((column, index) => columnAs(column, columns[index])))];
+      const sources = columns.map((column) => present.source(column, quoteIdentifier));
+      if (sources.includes(undefined)) return undefined;
+      if (present.name === table && sources.every((source, index) => source === quoteIdentifier(columns[index] ?? '')))
+        continue;
+      const selected = new Set(sources.map((source, index) => `${source} AS ${quoteIdentifier(columns[index] ?? '')}`));
       renamed.push(
-        `${quoteIdentifier(table)} AS (SELECT ${selected.join(', ') || '1'} FROM ${quoteIdentifier(database)}.${quoteIdentifier(present.table)})`,
+        `${quoteIdentifier(table)} AS (SELECT ${[...selected].join(', ') || '1'} FROM ${quoteIdentifier(database)}.${quoteIdentifier(present.name)})`,
       );
     }
     return { withClause: renamed.length === 0 ? '' : `WITH ${renamed.join(', ')} ` };
+  };
+  /** Of a foreign key: no value finds its row in a table that the run has created, and a new field has its default. */
+  const explained = (violation: Violation, { parent, columns }: ForeignKeyColumns, table: PresentTable): Violation => {
+    const isNew = columns.some((column) => table.hasKnownValue(column));
+    if (!created.has(parent)) return isNew ? { ...violation, next: INSERT_FIRST } : violation;
+    return {
+      ...violation,
+      why: `${violation.why} The table "${parent}" is created first, without rows.`,
+      next: isNew
+        ? INSERT_FIRST
+        : 'Set these values to NULL or delete the rows that have them, then run the command again.',
+    };
   };
   for (const [index, statement] of statements.entries()) {
     const plan = statement.run;
@@ -90,8 +105,12 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
       if (MAY_CHANGE_TABLES.test(statement.text)) break;
       continue;
     }
-    if (plan.kind === 'fillColumn' || plan.kind === 'checkRows') continue;
+    if (plan.kind === 'checkRows') continue;
     const table = names.table(plan.table);
+    if (plan.kind === 'fillColumn') {
+      if (table?.hasKnownValue(plan.column)) table.add(plan.column, plan.value);
+      continue;
+    }
     if (plan.kind !== 'alterTable') {
       if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);
       if (plan.kind === 'createTable') created.add(plan.table);
@@ -124,9 +143,8 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
         violations: found.flatMap((violation) => {
           const source = sourceOf(violation.reads);
           if (!source) return [];
-          const parent = violation.foreignKey?.parent;
           return [
-            { ...(parent !== undefined && created.has(parent) ? toEmpty(violation, parent) : violation), source },
+            { ...(violation.foreignKey ? explained(violation, violation.foreignKey, table) : violation), source },
           ];
         }),
       };
@@ -141,20 +159,17 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
   return { changes, dropped, foreignKeys, droppedObjects };
 }
 
-/** The violation of a foreign key to a table that the run has created: no value finds its row. */
-const toEmpty = (violation: Violation, parent: string): Violation => ({
-  ...violation,
-  why: `${violation.why} The table "${parent}" is created first, without rows.`,
-  next: 'Set these values to NULL or delete the rows that have them, then run the command again.',
-});
-
-const columnAs = (column: string, name = column): string => `${quoteIdentifier(column)} AS ${quoteIdentifier(name)}`;
-
 function applyToNames(table: PresentTable, clause: AlterClause): void {
-  if (clause.kind === 'addColumn' || clause.kind === 'dropColumn') table.forget(clause.column);
-  if (clause.kind === 'modifyColumn') table.change(clause.column);
+  if (clause.kind === 'addColumn') table.add(clause.column, clause.value);
+  if (clause.kind === 'dropColumn') table.forget(clause.column);
+  // A new column keeps its value under another default.
+  if (clause.kind === 'modifyColumn' && !(clause.type === undefined && table.hasKnownValue(clause.column)))
+    table.change(clause.column);
   if (clause.kind === 'renameColumn') table.rename(clause.from, clause.to);
 }
+
+const INSERT_FIRST =
+  'Insert the rows that it references in a raw statement before the constraint, or add the field without a default.';
 
 /** A raw statement that may replace or empty a table. */
 const MAY_CHANGE_TABLES = /\b(alter|call|create|delete|drop|execute|load|rename|truncate)\b/i;

@@ -78,9 +78,19 @@ export function assertCheck(
   });
 }
 
+/** Where the rows are that a foreign key is about, if they are not yet under the names that it has. */
+export interface ReferenceRows {
+  /** The referencing rows, as a part of FROM. */
+  readonly rows: string;
+  /** Undefined for a table without rows. */
+  readonly referenced: string | undefined;
+}
+
 export function assertReference(
   table: string,
   { name, columns, references, native = '' }: Pick<ForeignKey, 'name' | 'columns' | 'references' | 'native'>,
+  // Children do not inherit a foreign key.
+  { rows, referenced }: ReferenceRows = { rows: `ONLY ${qualified(table)}`, referenced: qualified(references.table) },
 ): Statement<PostgresqlStep> {
   const pairs = columns.map((column, at) => {
     const target = references.columns[at] ?? column;
@@ -88,11 +98,11 @@ export function assertReference(
   });
   const present = columns.map((column) => `t.${quoteIdentifier(column)} IS NOT NULL`);
   const has = /^MATCH FULL\b/i.test(native) ? `(${present.join(' OR ')})` : present.join(' AND ');
-  const missing = `NOT EXISTS (${rowsWhere(`${qualified(references.table)} AS r`, pairs.join(' AND '))})`;
-  // Children do not inherit a foreign key.
-  return assertNoRow(table, rowsWhere(`ONLY ${qualified(table)} AS t`, `${has} AND ${missing}`), {
+  const missing =
+    referenced === undefined ? 'true' : `NOT EXISTS (${rowsWhere(`${referenced} AS r`, pairs.join(' AND '))})`;
+  return assertNoRow(table, rowsWhere(`${rows} AS t`, `${has} AND ${missing}`), {
     ERRCODE: '23503',
-    MESSAGE: `insert or update on table "${table}" violates foreign key constraint "${name}"`,
+    MESSAGE: `insert or update on table "${table}" violates foreign key constraint "${name}"${referenced === undefined ? `: the table "${references.table}" is created first, without rows` : ''}`,
     CONSTRAINT: name,
   });
 }
