@@ -108,9 +108,12 @@ export const designRules: readonly LintRule[] = [
 const columnKey = ({ name, order }: { readonly name: string; readonly order?: string }): string =>
   `${name} ${order?.toLowerCase() === 'desc' ? 'desc' : 'asc'}`;
 
-/** Two strings of different length compare as they are. */
-const kindOf = ({ type, native }: Field): string =>
-  native ?? (type === 'string' || type === 'text' || type === 'enum' ? 'text' : type);
+/** Two strings of different length compare as they are. A serial, an identity and a collation leave the type as it is. */
+function kindOf({ type, native }: Field): string {
+  const own = native?.replace(/\s+(?:generated|auto_increment|collate)\b.*$/is, '');
+  if (own !== undefined && !/^(?:small|big)?serial\d?$/i.test(own)) return own;
+  return type === 'string' || type === 'text' || type === 'enum' ? 'text' : type;
+}
 
 /** The fields that an operation defines, as they are after it. */
 export function definedFields({

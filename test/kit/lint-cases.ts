@@ -85,6 +85,24 @@ const foreignKey = (column: string, native?: string): MigrationOperation => ({
     ...(native !== undefined && { native }),
   },
 });
+const keyed = (native: string): readonly MigrationOperation[] => [
+  {
+    type: 'createCollection',
+    name: 'others',
+    fields: [{ name: 'id', type: 'bigint', primaryKey: true, autoGenerate: true, native }],
+  },
+];
+const toKeyed = (column: string): MigrationOperation => ({
+  type: 'addConstraint',
+  collection: 'orders',
+  constraint: {
+    name: 'orders_others',
+    type: 'foreignKey',
+    columns: [column],
+    references: { table: 'others', columns: ['id'] },
+    native: 'NOT VALID',
+  },
+});
 const check = (native?: string): MigrationOperation => ({
   type: 'addConstraint',
   collection: 'users',
@@ -214,6 +232,12 @@ export const LINT_CASES: readonly LintCase[] = [
     good: [foreignKey('userId', 'NOT VALID')],
   },
   { rule: 'SVC411', dialects: SQL, bad: [foreignKey('smallId')] },
+  ...['bigserial', 'bigint GENERATED ALWAYS AS IDENTITY'].map((native) => ({
+    rule: 'SVC411',
+    dialects: PG,
+    bad: [...keyed(native), toKeyed('smallId')],
+    good: [...keyed(native), toKeyed('userId')],
+  })),
   {
     rule: 'SVC411',
     dialects: PG,
