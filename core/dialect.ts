@@ -96,6 +96,8 @@ export interface ObjectRules<Step = unknown> {
   needs?(operation: Operation): DatabaseObject | undefined;
   /** The new names of values that `replaceObject` renames, where the engine follows in rows and defaults that have them. */
   renamedValues?(before: DatabaseObject, after: DatabaseObject): readonly string[];
+  /** Whether `replaceObject` creates a type again and moves the fields of it over: then their types change. */
+  movesFields?(before: DatabaseObject, after: DatabaseObject): boolean;
   /** Whether `replaceObject` leaves everything in place that depends on the object. */
   isReplacedInPlace(before: DatabaseObject, after: DatabaseObject): boolean;
   /** Pure. Throws `migration_invalid` for a text that does not create this object. */

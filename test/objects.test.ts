@@ -175,6 +175,42 @@ on(
 );
 
 on(
+  'what reads a field of a native enum is moved aside when the enum loses a value, also by a rollback',
+  async (fixture) => {
+    const { svc, edit, query } = fixture;
+    await adopted(fixture);
+    const before = await fixture.objects();
+    const file = `${OBJECTS}/type/mood.sql`;
+    edit(file, (text) => text.replace("'sad',", "'sad',\n  'low',"));
+    assertExit(await svc('db', 'schema', 'generate'));
+    assert.deepEqual(types(fixture), ['replaceObject type/mood']);
+    assertExit(await svc('db', 'migrate'));
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    assertExit(await svc('db', 'migrate', 'rollback'));
+    assert.deepEqual(await fixture.objects(), before);
+    assertExit(await svc('db', 'migrate'));
+
+    await query("update users set mood = 'ok' where mood = 'happy'");
+    edit(file, (text) => text.replace(/,\s*'happy'/, ''));
+    assertExit(await svc('db', 'schema', 'generate'));
+    const planned = types(fixture);
+    for (const [first, then] of [
+      ['dropObject view/very_active', 'dropObject view/active'],
+      ['dropObject view/active', 'replaceObject type/mood'],
+      ['replaceObject type/mood', 'createObject view/active'],
+      ['createObject view/active', 'createObject view/very_active'],
+    ] as const)
+      assert.ok(planned.includes(first) && planned.indexOf(first) < planned.indexOf(then), planned.join('\n'));
+    assertExit(await svc('db', 'migrate'));
+    assert.match(assertExit(await svc('db', 'schema', 'check')).stdout, /^OK/);
+    assertExit(await svc('db', 'migrate', 'rollback'));
+    assertExit(await svc('db', 'migrate', 'rollback'));
+    assert.deepEqual(await fixture.objects(), before);
+  },
+  GROWN + ROWS,
+);
+
+on(
   'a value of a native enum is renamed where a comment names the old one, with rows and a default that have it',
   async ({ root, edit, files, read, write, query }) => {
     const run = async (...args: readonly string[]) => assertExit(await svcHere(args, root));

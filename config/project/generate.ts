@@ -82,10 +82,11 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
       withObjects(
         options,
         operations.map((operation) => (options.concurrently ? asConcurrent(operation, before) : operation)),
-        objects,
+        { before: objects, tables: model },
       ),
       dialect,
       model,
+      objects,
     );
   const present = objectsFromFiles(files);
   if (!options.expand) {
@@ -107,18 +108,18 @@ export const objectsFromFiles = (files: readonly MigrationFile[]): ObjectModel =
 function withObjects(
   options: GenerateOptions,
   operations: readonly Operation[],
-  before: ObjectModel,
+  { before, tables }: { readonly before: ObjectModel; readonly tables: SchemaModel },
 ): readonly MigrationOperation[] {
   const { dialect, entry, objects } = options;
   if (!dialect.objects) return operations;
-  if (!objects) return arrangeObjects(dialect.objects, operations, { before, after: before });
+  if (!objects) return arrangeObjects(dialect.objects, operations, { before, after: before, tables });
   if (options.database) assertListedSchemas(dialect, options.database, operations);
   for (const operation of operations) {
     const needed = dialect.objects.needs?.(operation);
     if (needed && !before.has(objectKey(needed)) && !objects.has(objectKey(needed)))
       throw missingObject(objectFile(entry.db, dialect, needed), needed);
   }
-  return arrangeObjects(dialect.objects, operations, { before, after: objects });
+  return arrangeObjects(dialect.objects, operations, { before, after: objects, tables });
 }
 
 const missingObject = ({ file, text }: NewFile, { kind, name }: DatabaseObject): SvcError =>

@@ -1,12 +1,19 @@
 import type { Dialect, Statement } from '../../core/dialect.ts';
 import type { ErrorCode } from '../../core/error-codes.ts';
 import { describeError, isSvcError, type SvcError } from '../../core/errors.ts';
+import { arrangeObjects } from '../../core/migration/arrange-objects.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { compileObject } from '../../core/migration/objects.ts';
 import { applyInPlace } from '../../core/schema/apply.ts';
 import { dataDependentRisk, dataLossWarnings } from '../../core/schema/data-risks.ts';
-import { invertObjectOperation, isObjectOperation } from '../../core/schema/database-object.ts';
-import { invert } from '../../core/schema/invert.ts';
+import {
+  applyToObjects,
+  invertObjectOperation,
+  isObjectOperation,
+  type ObjectModel,
+  objectKey,
+} from '../../core/schema/database-object.ts';
+import { invert, withoutNeedlessDrops } from '../../core/schema/invert.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import type { MigrationOperation, ObjectOperation } from '../../core/schema/operation.ts';
@@ -41,8 +48,10 @@ export function splitIntoMigrations(
   operations: readonly MigrationOperation[],
   dialect: Dialect,
   before: SchemaModel,
+  present: ObjectModel = new Map(),
 ): MigrationPart[] {
   const model = new MutableSchema(before);
+  const objects = new Map(present);
   const parts: MigrationPart[] = [];
   const created = new Set<string>();
   const { transactionLocks } = dialect.capabilities;
@@ -76,7 +85,8 @@ export function splitIntoMigrations(
       const inverse = invertObjectOperation(operation);
       // The server may check the text of a routine against the tables, which `down` has still to change.
       if (isReplacedRoutine(dialect, operation)) open.last.unshift(inverse);
-      else open.down.unshift(inverse);
+      else open.down.unshift(...arrangedInverse(dialect, inverse, { model, objects }));
+      applyToObjects(objects, operation);
       continue;
     }
     const inverse = invert(operation, model);
@@ -96,6 +106,27 @@ export function splitIntoMigrations(
   return parts;
 }
 
+/** A value that is added to a type in place is removed by another type, to which fields move that others read. */
+function arrangedInverse(
+  { objects: rules }: Dialect,
+  inverse: ObjectOperation,
+  { model, objects }: { readonly model: SchemaModel; readonly objects: ObjectModel },
+): readonly MigrationOperation[] {
+  if (!rules?.movesFields || inverse.type !== 'replaceObject') return [inverse];
+  const { kind, name, definition, was } = inverse;
+  const [after, before] = [
+    { kind, name, definition: was },
+    { kind, name, definition },
+  ];
+  // If the operation moves fields too, what reads them is aside already.
+  if (!rules.movesFields(after, before) || rules.movesFields(before, after)) return [inverse];
+  return arrangeObjects(rules, [], {
+    before: new Map(objects).set(objectKey(after), after),
+    after: new Map(objects).set(objectKey(before), before),
+    tables: model,
+  });
+}
+
 /** Whether the operation replaces, in place, an object that does not keep what its body names from being changed. */
 function isReplacedRoutine({ objects: rules }: Dialect, operation: ObjectOperation): boolean {
   if (!rules || operation.type !== 'replaceObject') return false;
@@ -113,7 +144,7 @@ function finishPart(
   dialect: Dialect,
   after: SchemaModel,
 ): MigrationPart {
-  const down = [...first, ...last];
+  const down = withoutNeedlessDrops([...first, ...last], after);
   const content = { up, statements, risks, rollbackRisks, ...(lossy.length > 0 && { lossy }) };
   const model = new MutableSchema(after);
   try {

@@ -60,7 +60,7 @@ export async function schemaDifference(comparison: Comparison): Promise<SchemaDi
   );
   const operations = renamesByCopy(diff(from.model, target, renames), dialect, from.model);
   const all = dialect.objects
-    ? arrangeObjects(dialect.objects, operations, { before: from.objects, after: to.objects })
+    ? arrangeObjects(dialect.objects, operations, { before: from.objects, after: to.objects, tables: from.model })
     : operations;
   const model = new MutableSchema(from.model);
   return {

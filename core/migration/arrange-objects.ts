@@ -1,12 +1,15 @@
 import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
 import { isPlainObject } from '../json.ts';
 import { type DatabaseObject, type ObjectModel, objectKey } from '../schema/database-object.ts';
+import type { SchemaModel } from '../schema/model.ts';
 import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from '../schema/operation.ts';
 import { PathWords, schemasIn } from '../schema/path-words.ts';
 
 export interface ObjectChange {
   readonly before: ObjectModel;
   readonly after: ObjectModel;
+  /** The tables before, whose fields may be of a type that is replaced. */
+  readonly tables?: SchemaModel;
 }
 
 /** Which object uses which, read from the words of their texts. */
@@ -184,14 +187,18 @@ function drop({ kind, name, definition }: DatabaseObject): ObjectOperation {
 function inTheWay(
   references: References,
   operations: readonly Operation[],
-  { before, after }: ObjectChange,
+  { before, after, tables = new Map() }: ObjectChange,
   removed: readonly DatabaseObject[],
 ): ReadonlyMap<string, DatabaseObject> {
   const { rules } = references;
-  const changes = changesByFormerName(operations).flatMap((change) => [
-    change,
-    ...inObjects(references, before, change),
-  ]);
+  const moved = [...before.values()].filter((object) => {
+    const next = after.get(objectKey(object));
+    return next !== undefined && next.definition !== object.definition && rules.movesFields?.(object, next) === true;
+  });
+  const changes = [
+    ...changesByFormerName(operations),
+    ...moved.flatMap((type) => fieldsOf(references, tables, type)),
+  ].flatMap((change) => [change, ...inObjects(references, before, change)]);
   // A table has rows, which would be lost.
   const isMovable = ({ kind }: DatabaseObject): boolean => !rules.tables?.has(kind);
   const remaining = new Map([...before].filter(([key, object]) => after.has(key) && isMovable(object)));
@@ -205,6 +212,7 @@ function inTheWay(
       rules.isInTheWay(object.kind, isEdited && change === 'rename' ? 'drop' : change) &&
       reads(references, bound, fields);
     if (changes.some(isBlocked)) return true;
+    if (rules.isInTheWay(object.kind, 'type') && moved.some((type) => references.dependsOn(object, type))) return true;
     if (next === undefined || !isEdited || rules.isReplacedInPlace(object, next)) return false;
     return [...remaining.values()].some((other) => references.dependsOn(other, object));
   };
@@ -227,6 +235,17 @@ interface ChangedFields {
   readonly table: string;
   /** Absent: the whole table. */
   readonly field?: string;
+}
+
+/** The fields of a type that is replaced. */
+function fieldsOf(references: References, tables: SchemaModel, type: DatabaseObject): readonly ChangedFields[] {
+  const name = references.rules.referredName(type);
+  if (name === undefined) return [];
+  return [...tables.values()].flatMap(({ name: table, fields }) =>
+    [...fields.values()]
+      .filter(({ native }) => native !== undefined && references.names(native, name))
+      .map((field): ChangedFields => ({ change: 'type', table, field: field.name })),
+  );
 }
 
 /** The changes, with the names that the texts of objects have before all of them. */

@@ -86,6 +86,45 @@ export function invertAll(operations: Iterable<MigrationOperation>, before: Sche
   return inverses.reverse().flat();
 }
 
+/** Without drops of indexes and constraints that go with their table later. `after` is the model that `down` begins with. */
+export function withoutNeedlessDrops(down: readonly MigrationOperation[], after: SchemaModel): MigrationOperation[] {
+  // Under another name it may be another table.
+  if (down.some(({ type }) => type === 'renameCollection')) return [...down];
+  const endOf = (table: string): number =>
+    down.findIndex((one) => one.type === 'dropCollection' && one.collection === table);
+  // What is created in between may need the name of an index.
+  const onlyDrops = (from: number, to: number): boolean =>
+    to >= from && down.slice(from, to).every(({ type }) => DROPS.has(type));
+  const referencesUntil = (end: number, at: number, table: string): boolean => {
+    const targetEnd = endOf(table);
+    if (targetEnd >= 0 && targetEnd < end) return false;
+    const keepsTarget = ({ type }: MigrationOperation): boolean =>
+      (type === 'dropIndex' || type === 'dropConstraint') && onlyDrops(at, targetEnd);
+    return down
+      .slice(at + 1, end)
+      .every((one) => !('collection' in one) || one.collection !== table || keepsTarget(one));
+  };
+  return down.filter((operation, at) => {
+    if (operation.type !== 'dropIndex' && operation.type !== 'dropConstraint') return true;
+    const { collection: table } = operation;
+    const end = endOf(table);
+    if (!onlyDrops(at, end)) return true;
+    if (operation.type === 'dropIndex') return false;
+    const constraint = after.get(table)?.constraints.get(operation.constraint);
+    if (constraint?.type !== 'foreignKey') return constraint === undefined;
+    const target = constraint.references.table;
+    return target !== table && !referencesUntil(end, at, target);
+  });
+}
+
+const DROPS: ReadonlySet<string> = new Set([
+  'dropIndex',
+  'dropConstraint',
+  'dropField',
+  'dropCollection',
+  'dropObject',
+]);
+
 function createsCollection(operation: CreateCollection, before: SchemaModel): boolean {
   const { temporary, ifNotExists } = operation.options?.sqlOptions ?? {};
   return !temporary && !(ifNotExists && before.has(operation.name));

@@ -10,7 +10,7 @@ import { pathIn, qualified, quoteIdentifier, relationOf } from './names.ts';
 import { statement } from './object-statement.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import { assertUsable } from './raw.ts';
-import { replaceType, swapType } from './replace-type.ts';
+import { isMadeAgain, replaceType, swapType } from './replace-type.ts';
 import { routineHead, signature, wordsOf } from './routine-signature.ts';
 import { partsOf } from './statement-list.ts';
 import type { PostgresqlStep } from './step.ts';
@@ -97,6 +97,8 @@ export const objects: ObjectRules<PostgresqlStep> = {
     if (before.kind !== 'type' || !was || !is) return [];
     return [...renamedLabels(was, is).values()].map((label) => label.slice(1, -1).replaceAll("''", "'"));
   },
+  movesFields: ({ kind, definition }, after) =>
+    kind === 'domain' || (kind === 'type' && isMadeAgain(definition, after.definition)),
   isReplacedInPlace(before, after) {
     const { kind } = after;
     if (isCallable(kind)) return signature(before.definition) === signature(after.definition);

@@ -8,6 +8,15 @@ import { statement } from './object-statement.ts';
 import { doBlock } from './plpgsql-guards.ts';
 import type { PostgresqlStep } from './step.ts';
 
+/** Whether `replaceType` makes the type again: an enum whose values are only renamed and added stays. */
+export function isMadeAgain(before: string, definition: string): boolean {
+  const [after, was] = [enumLabels(definition), enumLabels(before)];
+  if (!after || !was) return true;
+  const renames = renamedLabels(was, after);
+  const former = was.labels.map((label) => renames.get(label) ?? label);
+  return after.labels.filter((label) => former.includes(label)).join() !== former.join();
+}
+
 /** Values of an enum are renamed and added in place. */
 export function replaceType(operation: ReplaceObject): readonly Statement<PostgresqlStep>[] {
   const [after, was] = [enumLabels(operation.definition), enumLabels(operation.was)];
@@ -17,8 +26,7 @@ export function replaceType(operation: ReplaceObject): readonly Statement<Postgr
   const renamed = [...renames].map(([from, to]) => sqlStatement(`ALTER TYPE ${type} RENAME VALUE ${from} TO ${to}`));
   const { labels } = after;
   const before = was.labels.map((label) => renames.get(label) ?? label);
-  const kept = labels.filter((label) => before.includes(label));
-  if (kept.join() !== before.join()) return [...renamed, swapType(operation)];
+  if (isMadeAgain(operation.was, operation.definition)) return [...renamed, swapType(operation)];
   const added = labels.flatMap((label, index) => (before.includes(label) ? [] : [{ label, index }]));
   return [
     ...renamed,
