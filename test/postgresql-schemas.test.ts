@@ -159,6 +159,78 @@ on('a table moves to another schema and back, with its rows, keys and sequence',
   assert.deepEqual(await query('SELECT id FROM billing.users ORDER BY id'), [{ id: 1 }, { id: 2 }]);
 });
 
+on('tables of two schemas swap both parts of their names', async (fixture) => {
+  const { query, apply, run, write } = fixture;
+  write(`${OBJECTS}/schema/billing.sql`, 'CREATE SCHEMA billing;');
+  const table = (mark: string) => ({ id: ID, name: { type: 'string', unique: true }, [mark]: { type: 'integer' } });
+  const all = { ...TABLES, b: table('two'), 'billing.a': table('three') };
+  await apply({ ...all, a: table('one'), 'billing.b': table('four') });
+  await query("INSERT INTO a (name) VALUES ('x'); INSERT INTO billing.b (name) VALUES ('y')");
+  await apply(
+    { ...all, a: table('four'), 'billing.b': table('one') },
+    ...['--rename', 'a:billing.b', '--rename', 'billing.b:a'],
+  );
+  await query("INSERT INTO a (name) VALUES ('z')");
+  assert.deepEqual(await query('SELECT id, name, four FROM a ORDER BY id'), [
+    { id: 1, name: 'y', four: null },
+    { id: 2, name: 'z', four: null },
+  ]);
+  assert.deepEqual(await query('SELECT name, one FROM billing.b'), [{ name: 'x', one: null }]);
+  assertExit(await run('db', 'migrate', 'rollback'));
+  assert.deepEqual(await query('SELECT name, one FROM a'), [{ name: 'x', one: null }]);
+});
+
+on('a difference of two URLs is one of the schemas that are named', async (fixture, engine) => {
+  const { run, root } = fixture;
+  await started(fixture);
+  await engine.withUrl(async (other) => {
+    const { url: configured } = JSON.parse(fixture.read('svc.config.json')).databases.main;
+    const [url] = Object.values<string>(configured);
+    assert.ok(url !== undefined);
+    const diff = async (...args: readonly string[]): Promise<string> =>
+      assertExit(await run('db', 'schema', 'diff', '--from', other, '--to', url, ...args)).stdout;
+    const first = await diff();
+    assert.match(first, /CREATE TABLE "users"/);
+    assert.doesNotMatch(first, /billing/);
+    for (const args of [
+      ['--schemas', 'public, billing'],
+      ['--db', 'main'],
+    ])
+      assert.match(await diff(...args), /CREATE TABLE "billing"."invoices"/);
+    assert.doesNotMatch(await diff('--db', 'main', '--schemas', 'public'), /billing/);
+    for (const [args, why] of [
+      [['--to', 'files', '--schemas', 'billing'], /Neither side is one/],
+      [['--to', url, '--schemas', 'public,'], /A name is missing/],
+    ] as const) {
+      const { stderr } = assertExit(await svcHere(['db', 'schema', 'diff', '--from', 'empty', ...args], root), 2);
+      assert.match(stderr, why);
+    }
+  });
+});
+
+on('what uses a schema that is not listed is no drift', async (fixture) => {
+  const { query, run } = fixture;
+  await started(fixture);
+  await query(
+    'CREATE SCHEMA audit; CREATE TABLE audit.log (id int); CREATE VIEW billing.logged AS SELECT id FROM audit.log',
+  );
+  const { stdout, stderr } = assertExit(await run('db', 'schema', 'check', '--strict'));
+  assert.match(stdout, /^OK/);
+  assert.match(`${stdout}${stderr}`, /The view "billing\.logged" is left out: it uses table audit\.log/);
+  await query('CREATE VIEW billing.made AS SELECT 1 AS one');
+  assert.match(assertExit(await run('db', 'schema', 'check', '--strict'), 5).stdout, /view\/billing\.made/);
+});
+
+onServer('warnings name what is in another schema with it', async (fixture) => {
+  const { query, run } = fixture;
+  await query(
+    "CREATE SCHEMA billing; CREATE COLLATION billing.names (locale = 'C'); CREATE OPERATOR billing.=== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq); CREATE COLLATION texts (locale = 'C')",
+  );
+  const warnings: readonly string[] = json(assertExit(await run('db', 'schema', 'pull', '--json'))).warnings;
+  for (const name of ['collation billing.names', 'operator billing.===', 'collation texts'])
+    assert.ok(warnings.includes(`The database has the ${name}, which svc cannot create.`), warnings.join('\n'));
+});
+
 on('what is dropped is kept, and comes back', async (fixture) => {
   const { query, run, write } = fixture;
   await started(fixture);
@@ -336,8 +408,11 @@ on('a list of schemas is checked', async (_, engine) => {
       assert.equal(error.code, 'config_invalid');
       return `${error.message} ${error.why}`;
     };
-    assert.match(await problem({ schemas: [] }), /must be a list of different strings/);
-    assert.match(await problem({ schemas: ['public', 'public'] }), /must be a list of different strings/);
+    assert.match(
+      await problem({ schemas: [] }),
+      /must be a list of one or more different names, such as \['public', 'billing'\]/,
+    );
+    assert.match(await problem({ schemas: ['public', 'public'] }), /must be a list of one or more different names/);
     assert.match(await problem({ schemas: ['public', 'a.b'] }), /"a\.b" has a dot/);
     assert.match(await problem({ schemas: ['public', 'pg_catalog'] }), /"pg_catalog" is a schema of the server/);
     assert.match(await problem({ schema: 'crm', schemas: ['public'] }), /"crm" is the schema, and is not one of them/);

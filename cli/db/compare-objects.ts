@@ -2,21 +2,30 @@ import type { Migration } from '../../core/migration/migration.ts';
 import { objectDrift, readObjects } from '../../core/migration/objects.ts';
 import { rawMentions } from '../../core/migration/raw-mentions.ts';
 import type { Target } from '../../core/migration/target.ts';
-import { nameInTable, objectsAfter } from '../../core/schema/database-object.ts';
+import { type DatabaseObject, nameInTable, objectKey, objectsAfter } from '../../core/schema/database-object.ts';
 
-/** The differences of the objects that are not tables. One that no migration makes counts if `counts` says so. */
+/** The differences of the objects that are not tables. One that no migration makes, but could, counts if `counts` says so. */
 export async function compareObjects(
   { connection, dialect }: Target,
   completed: readonly Migration[],
   counts: (key: string) => boolean,
-): Promise<{ readonly different: readonly string[]; readonly unmanaged: readonly string[] }> {
+): Promise<{
+  readonly different: readonly string[];
+  readonly unmanaged: readonly string[];
+  /** Those of the unmanaged ones that no migration can make, because of what they use. */
+  readonly usingOthers: readonly DatabaseObject[];
+}> {
   const expected = objectsAfter(completed.flatMap(({ up }) => up));
   const all = await readObjects(connection);
   const findRaw = rawMentions(completed, dialect.name);
   const unmanaged = [...all].flatMap(([key, object]) =>
     expected.has(key) || findRaw(nameInTable(object)) !== undefined ? [] : [key],
   );
-  const compared = new Set([...expected.keys(), ...unmanaged.filter(counts)]);
+  const usingOthers = [...all.values()].filter(
+    (object) => object.uses !== undefined && unmanaged.includes(objectKey(object)),
+  );
+  const isMakeable = (key: string): boolean => all.get(key)?.uses === undefined;
+  const compared = new Set([...expected.keys(), ...unmanaged.filter((key) => counts(key) && isMakeable(key))]);
   const found = new Map([...all].filter(([key]) => compared.has(key)));
-  return { different: await objectDrift(connection, expected, found), unmanaged };
+  return { different: await objectDrift(connection, expected, found), unmanaged, usingOthers };
 }

@@ -65,6 +65,12 @@ export interface ProjectFiles {
   readonly migrations: readonly MigrationFile[];
 }
 
+export interface ReadOptions {
+  readonly signal: AbortSignal;
+  /** Of URLs, in place of those in the configuration. */
+  readonly schemas: readonly string[] | undefined;
+}
+
 const EMPTY: Schema = { model: new Map(), objects: new Map() };
 
 /** Reads schemas of one dialect. Keeps its connections open until it is closed. */
@@ -72,14 +78,14 @@ export class SchemaReader {
   readonly #runtime: Runtime;
   readonly #dialect: Dialect;
   readonly #project: ProjectFiles | undefined;
-  readonly #signal: AbortSignal;
+  readonly #options: ReadOptions;
   readonly #open: { close(): Promise<void> }[] = [];
 
-  constructor(runtime: Runtime, dialect: Dialect, project: ProjectFiles | undefined, signal: AbortSignal) {
+  constructor(runtime: Runtime, dialect: Dialect, project: ProjectFiles | undefined, options: ReadOptions) {
     this.#runtime = runtime;
     this.#dialect = dialect;
     this.#project = project;
-    this.#signal = signal;
+    this.#options = options;
   }
 
   /** What the schema file leaves open, such as the names of indexes, is as in `other`. */
@@ -149,7 +155,7 @@ export class SchemaReader {
     const { file } = this.#runtime;
     const runtime = await loadRuntime({ configFile: file, env }, loadSdk);
     this.#open.push(runtime);
-    const options = { readOnly: true, signal: this.#signal };
+    const options = { readOnly: true, signal: this.#options.signal };
     const { connection, dialect } = await runtime.connect(database, options).catch((error) => {
       throw env === this.#runtime.env ? error : inOtherEnv(error, runtime, database);
     });
@@ -159,21 +165,29 @@ export class SchemaReader {
     return { ...schema, model: withMirrors(schema.model, operations) };
   }
 
-  /** With the options of the database that it is compared with. */
+  /** With the options of the database that it is compared with, or that `--db` names. */
   async #readUrl(url: string): Promise<Schema> {
     if (!isUrlOf(await this.#runtime.kernel(), this.#dialect, url))
       throw differentDialects(this.#dialect.name, withoutPassword(url));
-    const { schema, schemas, options } = this.#project ? this.#runtime.database(this.#project.database) : {};
+    const { signal, schemas } = this.#options;
     const connection = await this.#dialect.connect(url, {
       root: this.#runtime.root,
-      ...options,
-      ...(schema !== undefined && { schema }),
+      ...this.#databaseOptions(),
       ...(schemas !== undefined && { schemas }),
       readOnly: true,
-      signal: this.#signal,
+      signal,
     });
     this.#open.push(connection);
     return schemaOf(connection);
+  }
+
+  /** Without its schemas, if others are asked for. */
+  #databaseOptions(): Readonly<Record<string, unknown>> {
+    if (!this.#project) return {};
+    const { schema, schemas, options = {} } = this.#runtime.database(this.#project.database);
+    const all = { ...options, ...(schema !== undefined && { schema }), ...(schemas !== undefined && { schemas }) };
+    if (this.#options.schemas === undefined) return all;
+    return Object.fromEntries(Object.entries(all).filter(([name]) => name !== 'schema' && name !== 'schemas'));
   }
 }
 

@@ -60,10 +60,10 @@ export const stringOption = (description: string): Option<string | undefined> =>
   accepts: (value) => typeof value === 'string' && value !== '',
 });
 
-export const stringsOption = (description: string): Option<readonly string[] | undefined> => ({
+export const stringsOption = (description: string, example: string): Option<readonly string[] | undefined> => ({
   description,
   defaultValue: undefined,
-  expected: 'a list of different strings',
+  expected: `a list of one or more different names, such as ${example}`,
   accepts: (value) =>
     Array.isArray(value) &&
     value.length > 0 &&

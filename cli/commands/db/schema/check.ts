@@ -4,11 +4,12 @@ import { historyOrderDifferences, nextStepsToAlign } from '../../../../core/migr
 import { type FindRawMention, rawMentions } from '../../../../core/migration/raw-mentions.ts';
 import { readHistoryState, type StatusEntry } from '../../../../core/migration/status.ts';
 import type { Target } from '../../../../core/migration/target.ts';
+import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { CommandResult } from '../../../base.ts';
 import { DatabaseCommand, forEachDatabase } from '../../../db/command.ts';
 import { compareObjects } from '../../../db/compare-objects.ts';
-import { ADOPT, describeUnsupported, driftRemedies } from '../../../db/drift-remedies.ts';
+import { ADOPT, describeUnsupported, describeUsingOthers, driftRemedies } from '../../../db/drift-remedies.ts';
 import { describeProblem, nextActions, statusResult } from '../../../db/status-text.ts';
 
 export default class Check extends DatabaseCommand {
@@ -28,7 +29,8 @@ export default class Check extends DatabaseCommand {
   });
 
   strict = Option.Boolean('--strict', false, {
-    description: 'Counts tables that svc does not manage, and foreign keys to them, as differences.',
+    description:
+      'Counts tables and objects that svc does not manage, and foreign keys to them, as differences. An object that uses what migrations do not create is only listed.',
   });
 
   async run(): Promise<CommandResult> {
@@ -62,6 +64,10 @@ export default class Check extends DatabaseCommand {
         ].join('\n'),
       );
       if (!this.strict && unmanaged.length > 0) this.note(`  not managed by svc: ${unmanaged.join(', ')}`);
+      if (this.strict) {
+        const left = objects.usingOthers.filter((object) => !this.ignore.includes(objectKey(object)));
+        for (const object of left) this.note(`  ${describeUsingOthers(object)}`);
+      }
       // Until a migration is finished, differences are its work: neither to be reverted nor to be adopted.
       if (unfinished.length === 0) adopt.push(...remedies);
       return { unfinished, differences: different, outOfOrder, unmanaged };

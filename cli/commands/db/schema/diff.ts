@@ -43,11 +43,16 @@ export default class Diff extends DatabaseCommand {
       ['Two environments, in CI', 'svc db schema diff --from main@staging --to main@prd --exit-code'],
       ['What the changes since a migration are', 'svc db schema diff --from 20260101_120000_orders --to files'],
       ['Two databases, without a project', 'svc db schema diff --from postgresql://… --to postgresql://…'],
+      [
+        'More than the first schema of each',
+        'svc db schema diff --from postgresql://… --to postgresql://… --schemas public,billing',
+      ],
     ],
   });
 
   override db = Option.String('--db', {
-    description: 'The database whose files and migrations are compared. Required if several are configured.',
+    description:
+      'The database whose files and migrations are compared, and as which a URL is read. Required if several are configured.',
   });
   from = Option.String('--from', { required: true, description: `What to change: ${SOURCES}.` });
   to = Option.String('--to', { required: true, description: 'What it is to become: the same.' });
@@ -63,13 +68,19 @@ export default class Diff extends DatabaseCommand {
   });
   dialect = Option.String('--dialect', { description: 'The dialect of URLs that more than one dialect has.' });
 
+  schemas = Option.String('--schemas', {
+    description:
+      'The schemas of a URL, such as public,billing. Default: those of the database that it is compared with.',
+  });
+
   async run(): Promise<CommandResult> {
     const runtime = await this.#project();
     const from = parseSchemaSource(this.from, runtime.databases);
     const to = parseSchemaSource(this.to, runtime.databases);
+    const schemas = this.#schemas([from, to]);
     const project = await this.#files(runtime, [from, to]);
     const dialect = project?.dialect ?? (await this.#dialectOf(runtime, [from, to]));
-    const reader = new SchemaReader(runtime, dialect, project, this.signal);
+    const reader = new SchemaReader(runtime, dialect, project, { schemas, signal: this.signal });
     try {
       return await this.#compare(reader, { dialect, project, from, to });
     } finally {
@@ -139,7 +150,8 @@ export default class Diff extends DatabaseCommand {
     try {
       return await this.runtime();
     } catch (error) {
-      const isNeeded = [this.from, this.to].some((text) => isOfProject(parseSchemaSource(text, [])));
+      const isNeeded =
+        this.db !== undefined || [this.from, this.to].some((text) => isOfProject(parseSchemaSource(text, [])));
       const isMissing = isSvcError(error) && error.code === 'config_missing' && this.configFile === undefined;
       if (isNeeded || !isMissing) throw error;
       const { loadRuntime } = await import('../../../../config/load/runtime.ts');
@@ -147,8 +159,18 @@ export default class Diff extends DatabaseCommand {
     }
   }
 
+  #schemas(sources: readonly SchemaSource[]): readonly string[] | undefined {
+    if (this.schemas === undefined) return undefined;
+    const schemas = this.schemas.split(',').map((name) => name.trim());
+    if (sources.some(({ kind }) => kind === 'url') && !schemas.includes('')) return schemas;
+    throw new SvcError('usage', '--schemas names the schemas of a URL.', {
+      why: schemas.includes('') ? 'A name is missing.' : 'Neither side is one.',
+      next: ['--schemas public,billing', 'Those of a database of the project are in svc.config.'],
+    });
+  }
+
   async #files(runtime: Runtime, sources: readonly SchemaSource[]): Promise<ProjectFiles | undefined> {
-    if (!sources.some(isOfProject)) return undefined;
+    if (!sources.some(isOfProject) && this.db === undefined) return undefined;
     const named = sources.flatMap((source) => (source.kind === 'database' ? [source.database] : []));
     const database = this.db ?? named[0] ?? (await this.singleTag('diff'));
     const dialect = await runtime.dialectOf(database);

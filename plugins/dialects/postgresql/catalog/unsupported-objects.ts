@@ -5,7 +5,7 @@ import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { modelName, relationName, type Schemas } from './namespaces.ts';
 import { IS_SERIAL } from './table-statements.ts';
-import { OTHER_OBJECTS } from './unsupported-others.ts';
+import { inSchema, OTHER_OBJECTS } from './unsupported-others.ts';
 import { isInherited, USES } from './uses.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
@@ -60,9 +60,9 @@ SELECT collection, field, what FROM (
     JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass JOIN pg_class c ON c.oid = d.refobjid AND c.relkind = 'S' AND c.relnamespace NOT IN (SELECT oid FROM ns)
   WHERE pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
   UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
-    SELECT o.oprnamespace AS ns, 'operator ' || o.oprname AS what, 'pg_operator'::regclass AS class, o.oid FROM pg_operator o
-    UNION ALL SELECT l.collnamespace, 'collation ' || quote_ident(l.collname), 'pg_collation'::regclass, l.oid FROM pg_collation l
-    UNION ALL SELECT t.typnamespace, 'type ' || quote_ident(t.typname), 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typtype = 'b' AND t.typelem = 0) made
+    SELECT o.oprnamespace AS ns, 'operator ' || (SELECT ns.path || o.oprname FROM ns WHERE ns.oid = o.oprnamespace) AS what, 'pg_operator'::regclass AS class, o.oid FROM pg_operator o
+    UNION ALL SELECT l.collnamespace, 'collation ' || ${inSchema('l.collname', 'l.collnamespace')}, 'pg_collation'::regclass, l.oid FROM pg_collation l
+    UNION ALL SELECT t.typnamespace, 'type ' || ${inSchema('t.typname', 't.typnamespace')}, 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typtype = 'b' AND t.typelem = 0) made
   WHERE made.ns IN (SELECT oid FROM ns)
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')
   UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t

@@ -1,11 +1,15 @@
 import { IS_CAST_OF } from './casts-and-text-search.ts';
 import { ofExtension } from './catalog-rows.ts';
-import { relationName } from './namespaces.ts';
+import { printedName, relationName } from './namespaces.ts';
 import { usedBy } from './uses.ts';
 
 /** Whether something is neither of an extension nor part of the server or of another object. */
 const isMade = (catalog: string, oid: string): string =>
   `${oid} >= 16384 AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '${catalog}'::regclass AND e.objid = ${oid} AND e.deptype IN ('e', 'i'))`;
+
+/** SQL for the name of something with its schema; null for what is in none of `ns`. */
+export const inSchema = (name: string, namespace: string): string =>
+  `(SELECT ${printedName(name)} FROM ns WHERE ns.oid = ${namespace})`;
 
 /** Whether others than the owner have a privilege. */
 const isGranted = (acl: string, owner: string): string =>
@@ -25,11 +29,11 @@ export const OTHER_OBJECTS = `
     UNION ALL SELECT 'server ' || quote_ident(v.srvname) FROM pg_foreign_server v WHERE ${isMade('pg_foreign_server', 'v.oid')}
     UNION ALL SELECT 'language ' || quote_ident(l.lanname) FROM pg_language l WHERE ${isMade('pg_language', 'l.oid')}
     UNION ALL SELECT 'access method ' || quote_ident(m.amname) FROM pg_am m WHERE ${isMade('pg_am', 'm.oid')}
-    UNION ALL SELECT 'conversion ' || quote_ident(k.conname) FROM pg_conversion k WHERE k.connamespace IN (SELECT oid FROM ns) AND ${isMade('pg_conversion', 'k.oid')}
-    UNION ALL SELECT 'operator class ' || quote_ident(o.opcname) FROM pg_opclass o WHERE o.opcnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_opclass', 'o.oid')}
-    UNION ALL SELECT 'text search parser ' || quote_ident(x.prsname) FROM pg_ts_parser x WHERE x.prsnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_ts_parser', 'x.oid')}
-    UNION ALL SELECT 'text search template ' || quote_ident(y.tmplname) FROM pg_ts_template y WHERE y.tmplnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_ts_template', 'y.oid')}
-    UNION ALL SELECT 'type ' || quote_ident(t.typname) || ' without a definition' FROM pg_type t WHERE t.typnamespace IN (SELECT oid FROM ns) AND NOT t.typisdefined AND ${isMade('pg_type', 't.oid')}) made
+    UNION ALL SELECT 'conversion ' || ${inSchema('k.conname', 'k.connamespace')} FROM pg_conversion k WHERE k.connamespace IN (SELECT oid FROM ns) AND ${isMade('pg_conversion', 'k.oid')}
+    UNION ALL SELECT 'operator class ' || ${inSchema('o.opcname', 'o.opcnamespace')} FROM pg_opclass o WHERE o.opcnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_opclass', 'o.oid')}
+    UNION ALL SELECT 'text search parser ' || ${inSchema('x.prsname', 'x.prsnamespace')} FROM pg_ts_parser x WHERE x.prsnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_ts_parser', 'x.oid')}
+    UNION ALL SELECT 'text search template ' || ${inSchema('y.tmplname', 'y.tmplnamespace')} FROM pg_ts_template y WHERE y.tmplnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_ts_template', 'y.oid')}
+    UNION ALL SELECT 'type ' || ${inSchema('t.typname', 't.typnamespace')} || ' without a definition' FROM pg_type t WHERE t.typnamespace IN (SELECT oid FROM ns) AND NOT t.typisdefined AND ${isMade('pg_type', 't.oid')}) made
   UNION ALL SELECT NULL, NULL, 'has the schema ' || quote_ident(n.nspname) || ', of which svc reads nothing: schemas in the configuration does not list it' FROM pg_namespace n
   WHERE n.oid NOT IN (SELECT oid FROM ns) AND n.nspname NOT IN ('public', 'information_schema') AND n.nspname !~ '^pg_' AND NOT EXISTS (SELECT 1 FROM pg_extension x WHERE x.extnamespace = n.oid)
     AND ${isMade('pg_namespace', 'n.oid')}

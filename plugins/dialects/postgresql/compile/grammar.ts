@@ -84,19 +84,31 @@ export const grammar: Grammar<PostgresqlStep> = {
   dropTable: (name) => sqlStatement(`DROP TABLE ${qualified(name)}`, { destructive: true }),
   renameTable(before, to, constraints, model) {
     const [from, target] = [relationOf(before.name), relationOf(to)];
-    const isMoved = from.schema !== target.schema;
-    const moved = { ...before, name: pathOf({ ...from, schema: target.schema }) };
+    const rename = (start: string, name: string, changes: readonly RenamedConstraint[]) => {
+      const first = sqlStatement(`ALTER TABLE ${qualified(start)} RENAME TO ${quoteIdentifier(name)}`);
+      const renamed = pathOf({ ...relationOf(start), name });
+      return withRenamedConstraints({ ...before, name: start }, before.fields.values(), first, renamed, changes);
+    };
+    const isRenamed = from.name !== target.name;
+    if (from.schema === target.schema) return isRenamed ? rename(before.name, target.name, constraints) : [];
     // On the way it has one of its names in the schema of the other, where a table may have it.
-    const isMovedFirst = isMoved && !model.has(moved.name);
-    const start = isMovedFirst ? moved : before;
-    const renamed = pathOf({ schema: relationOf(start.name).schema, name: target.name });
-    const first = sqlStatement(`ALTER TABLE ${qualified(start.name)} RENAME TO ${quoteIdentifier(target.name)}`);
+    const moved = pathOf({ ...from, schema: target.schema });
+    if (!isRenamed || !model.has(moved))
+      return [setSchema(before.name, target, before), ...(isRenamed ? rename(moved, target.name, constraints) : [])];
+    const renamed = pathOf({ ...target, schema: from.schema });
+    if (!model.has(renamed))
+      return [...rename(before.name, target.name, constraints), setSchema(renamed, target, before)];
+    // Its keys have names in the schema too.
+    const temporary = freeName((name) => [from, target].some(({ schema }) => model.has(pathOf({ schema, name }))));
+    const aside = constraints.map((one, at) => ({ ...one, to: `${temporary}_${at + 1}` }));
     return [
-      ...(isMovedFirst ? [setSchema(before.name, target, before)] : []),
-      ...(from.name === target.name
-        ? []
-        : withRenamedConstraints(start, before.fields.values(), first, renamed, constraints)),
-      ...(isMoved && !isMovedFirst ? [setSchema(renamed, target, before)] : []),
+      ...rename(before.name, temporary, aside),
+      setSchema(pathOf({ ...from, name: temporary }), target, before),
+      ...rename(
+        pathOf({ ...target, name: temporary }),
+        target.name,
+        constraints.map((one, at) => ({ ...one, from: `${temporary}_${at + 1}` })),
+      ),
     ];
   },
   addConstraint: (table, constraint) => alter(table, [`ADD ${constraintDefinition(grammar, constraint)}`]),
@@ -144,6 +156,10 @@ export const grammar: Grammar<PostgresqlStep> = {
   expressionProblem,
   raw: compileRaw,
 };
+
+function freeName(isTaken: (name: string) => boolean): string {
+  for (let count = 1; ; count++) if (!isTaken(`svc_move_${count}`)) return `svc_move_${count}`;
+}
 
 /** The relation names of a table, with its schema: names in different schemas do not conflict. */
 function databaseWideNames(collection: Collection): readonly string[] {

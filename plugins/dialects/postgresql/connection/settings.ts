@@ -24,7 +24,10 @@ export const DISABLE_TIMEOUTS =
 
 export const OPTIONS = {
   schema: stringOption('where tables live; also next to the URL of the database'),
-  schemas: stringsOption('further schemas with tables, and `schema`, by default the first; also next to the URL'),
+  schemas: stringsOption(
+    'further schemas with tables, and `schema`, by default the first; also next to the URL',
+    "['public', 'billing']",
+  ),
   createSchema: booleanOption('whether the first migration creates `schema` if it does not exist', false),
   connectTimeoutMs,
   requestTimeoutMs,
