@@ -19,6 +19,7 @@ const TRIED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     'Or, if the database is the one of this environment: svc db migrate --adopt    writes the row again',
   ],
   'postgresql-schemas.test.ts': [
+    '--schemas public,billing',
     "Write schemas: ['public', 'billing'] next to the URL: svc's own tables are in the first one.",
     'List it next to the URL in svc.config: schemas: [<…>]',
   ],

@@ -1,6 +1,6 @@
 import * as assert from 'node:assert/strict';
 import { migration } from '../core/migration/builder.ts';
-import { migrate } from '../core/migration/migrate.ts';
+import { migrate, rollback } from '../core/migration/migrate.ts';
 import type { Migration } from '../core/migration/migration.ts';
 import { previewMigrate } from '../core/migration/preview.ts';
 import { engines } from './kit/engines.ts';
@@ -21,6 +21,33 @@ for (const engine of engines) {
     test.skip(`${engine.name}: preflight`, engine.missing);
     continue;
   }
+  test(`${engine.name}: a type that is the same below its domain is no copy of a table with many rows`, () =>
+    engine.withDatabase(async (target) => {
+      const { connection } = target;
+      await connection.query(
+        "CREATE DOMAIN label AS text; CREATE DOMAIN title AS label; CREATE DOMAIN filled AS text CHECK (VALUE <> ''); CREATE DOMAIN short AS varchar(9)",
+      );
+      const label = { name: 's', type: 'text', native: 'label' } as const;
+      const start = migration('20260101_000000_first').createCollection('big', [key, label]).build();
+      await migrate(target, [start].map(definedInCode));
+      await connection.query("INSERT INTO big SELECT n, 'x' FROM generate_series(1, 10001) n; ANALYZE big");
+      const retyped = (native: string | null) => [
+        start,
+        third()
+          .modifyField('big', 's', { native, type: 'text' }, { was: { native: 'label' } })
+          .build(),
+      ];
+      for (const native of ['filled', 'short'])
+        await expectError(migrate(target, retyped(native).map(definedInCode)), 'copy_required');
+      const file = "SELECT pg_relation_filenode('big') AS file";
+      const before = await connection.query(file);
+      const [planned] = await previewMigrate(target, retyped('title').map(definedInCode));
+      assert.ok(planned?.statements.every(({ lock }) => lock?.work !== 'write'));
+      await migrate(target, retyped('title').map(definedInCode));
+      await rollback(target);
+      await migrate(target, retyped(null).map(definedInCode));
+      assert.deepEqual(await connection.query(file), before);
+    }));
   test(`${engine.name}: online, a foreign key to a table of the run is judged before it`, () =>
     engine.withDatabase(async (target) => {
       const { connection } = target;

@@ -164,8 +164,10 @@ export default class Diff extends DatabaseCommand {
     const schemas = this.schemas.split(',').map((name) => name.trim());
     if (sources.some(({ kind }) => kind === 'url') && !schemas.includes('')) return schemas;
     throw new SvcError('usage', '--schemas names the schemas of a URL.', {
-      why: schemas.includes('') ? 'A name is missing.' : 'Neither side is one.',
-      next: ['--schemas public,billing', 'Those of a database of the project are in svc.config.'],
+      why: schemas.includes('')
+        ? 'A name is missing.'
+        : 'Neither side is one. Those of a database of the project are in svc.config.',
+      next: ['--schemas public,billing'],
     });
   }
 

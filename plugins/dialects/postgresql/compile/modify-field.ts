@@ -79,8 +79,13 @@ export function modifyField(
   if (clauses.length > 0) {
     const destructive = (retyped || from.type !== to.type) && !hasNative(from, to) && isLossyCast(from, to);
     const altered = alterTable(grammar, table, clauses, { destructive });
-    const rewrites = retyped && !keepsStoredValues(oldType, newType) ? { rewrites: true } : {};
-    const marked = { ...altered, run: { ...altered.run, ...rewrites } };
+    const rewrites = retyped && !keepsStoredValues(oldType, newType);
+    const retypes = { table, column: from.name, type: newType };
+    const marks = {
+      ...(rewrites && { rewrites }),
+      ...(rewrites && hasNative(from, to) && isName(newType) && { retypes }),
+    };
+    const marked = { ...altered, run: { ...altered.run, ...marks } };
     const guard = retyped && !destructive ? alteredValuesGuard(grammar, before, from, to) : undefined;
     const guarded = guard === undefined ? marked : withGuard(guard, marked);
     const check = enumCheckName(table, from.name);
@@ -95,6 +100,9 @@ export function modifyField(
   }
   return statements;
 }
+
+/** The name of a type, which may have a schema. */
+const isName = (type: string): boolean => /^(?:[\w$.]|"(?:[^"]|"")*")+$/.test(type);
 
 /** The server has no operator between the old type and the new one for the two sides of such a key. */
 function assertNoSelfReference({ name: table, constraints }: Collection, { name }: Field): void {

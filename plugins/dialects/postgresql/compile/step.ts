@@ -8,8 +8,17 @@ interface Text extends SqlText {
   readonly copies?: string;
   /** It writes all rows, which `copies` says of large tables only. */
   readonly rewrites?: true;
+  /** The field whose type changes, if only the server knows whether it writes the rows: it does not for a domain of the same type. */
+  readonly retypes?: Retyped;
   /** It changes nothing, and fails if there are rows that a later statement would not allow. */
   readonly onlyChecks?: true;
+}
+
+export interface Retyped {
+  readonly table: string;
+  readonly column: string;
+  /** Without a length, a precision or a collation. */
+  readonly type: string;
 }
 
 /** The `repair` of CREATE INDEX CONCURRENTLY, which leaves an invalid index if it fails. */

@@ -22,6 +22,7 @@ import { runUpdate } from '../data/update.ts';
 import { createRecordBackend, ensureTables, notifyChannel } from '../records/record-backend.ts';
 import type { RunContext } from '../run/context.ts';
 import { findCopies } from '../run/copies.ts';
+import { withFreeRetypes } from '../run/free-retypes.ts';
 import { lockShortage } from '../run/lock-shortage.ts';
 import { effectOf } from '../run/locks.ts';
 import { preflight } from '../run/preflight.ts';
@@ -89,7 +90,8 @@ export async function createConnection({
     operations: readonly MigrationOperation[],
     estimates = new RowEstimates(session.exec, schema),
   ): Promise<PreflightReport> => {
-    const copying = await findCopies(estimates, settings.allowCopy, statements);
+    const certain = await withFreeRetypes(session.exec, schema, statements);
+    const copying = await findCopies(estimates, settings.allowCopy, certain);
     const failures = [
       ...unreadableSchemas(schemas, operations),
       ...(await preflight(session.exec, schemas, operations)),
@@ -116,7 +118,7 @@ export async function createConnection({
           locks: await findLocks(
             (table) => estimates.of(table),
             (statement, at) => effectOf(statement, statements[at - 1]),
-            statements,
+            await withFreeRetypes(session.exec, schema, statements),
             operations,
           ),
           texts: statements.map(({ text }) => text),
