@@ -39,6 +39,14 @@ for (const engine of engines) {
       ];
       for (const native of ['filled', 'short'])
         await expectError(migrate(target, retyped(native).map(definedInCode)), 'copy_required');
+      for (const [make, drop] of [
+        ["ALTER TABLE big ADD CONSTRAINT c CHECK (s <> '')", 'ALTER TABLE big DROP CONSTRAINT c'],
+        ['CREATE INDEX i ON big (lower(s))', 'DROP INDEX i'],
+      ] as const) {
+        await connection.query(make);
+        await expectError(migrate(target, retyped('title').map(definedInCode)), 'copy_required');
+        await connection.query(drop);
+      }
       const file = "SELECT pg_relation_filenode('big') AS file";
       const before = await connection.query(file);
       const [planned] = await previewMigrate(target, retyped('title').map(definedInCode));
