@@ -72,7 +72,7 @@ for (const engine of engines) {
         'database has the conversion letters',
         'database has the publication changes',
         'database has the schema billing',
-        'public.a.b has objects that are left out, because of a dot in its name or in theirs: kept',
+        'public.a.b has objects that are left out, because of a dot in its name: kept',
       ],
     );
     const objects = await connection.objects?.();

@@ -42,3 +42,7 @@ export const printedName = (name: string): string =>
 /** SQL for the model's name of a relation, given its alias; null for one of another schema. */
 export const relationName = (alias: string): string =>
   `(SELECT ${modelName(`${alias}.relname`)} FROM ns WHERE ns.oid = ${alias}.relnamespace)`;
+
+/** SQL for the name of what belongs to a table, after the one of the table and a dot: quoted if it has a dot itself. */
+export const memberName = (name: string): string =>
+  `CASE WHEN ${name} ~ '[."]' THEN quote_ident(${name}) ELSE ${name} END`;

@@ -19,7 +19,7 @@ import { isInvalidStatement } from '../connection/errors.ts';
 import { AGGREGATE_STATEMENT, functionName, ROUTINE_ARGUMENTS } from './aggregate-statement.ts';
 import { CASTS_AND_TEXT_SEARCH } from './casts-and-text-search.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
-import { modelName, printedName, type Schemas, type Scope } from './namespaces.ts';
+import { memberName, modelName, printedName, type Schemas, type Scope } from './namespaces.ts';
 import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 import { USES, usedBy, usedByNode } from './uses.ts';
 
@@ -170,7 +170,7 @@ async function objectsIn(exec: ExecSql, scope: Scope): Promise<DatabaseObject[]>
 }
 
 /** The name of an object of a table is `table.name`. */
-const isNameable = (member: string): string => `position('.' in c.relname || ${member}) = 0`;
+const IS_NAMEABLE = "position('.' in c.relname) = 0";
 
 /** SQL for the comments on the columns of a relation, as statements; null for none. `name` is an expression for its path. */
 const columnComments = (oid: string, name: string): string =>
@@ -243,26 +243,26 @@ UNION ALL SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'materialized_view' EN
   || CASE c.relkind WHEN 'm' THEN COALESCE((SELECT E';\\n\\n' || l.text FROM list l WHERE l.rel = c.oid), '') ELSE '' END || COALESCE(${columnComments('c.oid', 'c.path')}, ''),
   CASE c.relkind WHEN 'v' THEN 'VIEW ' ELSE 'MATERIALIZED VIEW ' END || c.path, obj_description(c.oid, 'pg_class'), 'pg_class'::regclass, c.oid
 FROM rel c WHERE c.relkind IN ('v', 'm')
-UNION ALL SELECT 'trigger', c.name || '.' || t.tgname, pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || c.path
+UNION ALL SELECT 'trigger', c.name || '.' || ${memberName('t.tgname')}, pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || c.path
   || CASE t.tgenabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' TRIGGER ' || quote_ident(t.tgname) END,
   'TRIGGER ' || quote_ident(t.tgname) || ' ON ' || c.path, obj_description(t.oid, 'pg_trigger'), 'pg_trigger'::regclass, t.oid
-FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE ${isNameable('t.tgname')} AND NOT t.tgisinternal AND t.tgname !~ '^~svc_' AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
-UNION ALL SELECT 'rule', c.name || '.' || w.rulename, rtrim(pg_get_ruledef(w.oid, true), ';') || CASE w.ev_enabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || c.path
+FROM rel c JOIN pg_trigger t ON t.tgrelid = c.oid WHERE ${IS_NAMEABLE} AND NOT t.tgisinternal AND t.tgname !~ '^~svc_' AND COALESCE(to_jsonb(t) ->> 'tgparentid', '0') = '0'
+UNION ALL SELECT 'rule', c.name || '.' || ${memberName('w.rulename')}, rtrim(pg_get_ruledef(w.oid, true), ';') || CASE w.ev_enabled WHEN 'O' THEN '' ELSE E';\\n\\nALTER TABLE ' || c.path
   || CASE w.ev_enabled WHEN 'D' THEN ' DISABLE' WHEN 'R' THEN ' ENABLE REPLICA' ELSE ' ENABLE ALWAYS' END || ' RULE ' || quote_ident(w.rulename) END,
   'RULE ' || quote_ident(w.rulename) || ' ON ' || c.path, obj_description(w.oid, 'pg_rewrite'), 'pg_rewrite'::regclass, w.oid
-FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE ${isNameable('w.rulename')} AND w.rulename <> '_RETURN'
+FROM rel c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE ${IS_NAMEABLE} AND w.rulename <> '_RETURN'
 UNION ALL SELECT 'statistics', ${modelName('s.stxname')}, ${withoutSchema('pg_get_statisticsobjdef(s.oid)', 'CREATE STATISTICS', 's.stxname')}
     || COALESCE(E';\\n\\nALTER STATISTICS ' || ${printedName('s.stxname')} || ' SET STATISTICS ' || NULLIF(to_jsonb(s) ->> 'stxstattarget', '-1'), ''),
   'STATISTICS ' || ${printedName('s.stxname')}, obj_description(s.oid, 'pg_statistic_ext'), 'pg_statistic_ext'::regclass, s.oid
 FROM pg_statistic_ext s JOIN ns ON ns.oid = s.stxnamespace JOIN rel c ON c.oid = s.stxrelid
-UNION ALL SELECT 'exclusion', c.name || '.' || k.conname, 'ALTER TABLE ' || c.path || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),
+UNION ALL SELECT 'exclusion', c.name || '.' || ${memberName('k.conname')}, 'ALTER TABLE ' || c.path || ' ADD CONSTRAINT ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid),
   'CONSTRAINT ' || quote_ident(k.conname) || ' ON ' || c.path, obj_description(k.oid, 'pg_constraint'), 'pg_class'::regclass, k.conindid
-FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${isNameable('k.conname')} AND k.contype = 'x' AND k.conparentid = 0
-UNION ALL SELECT 'policy', c.name || '.' || p.polname, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || c.path || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
+FROM rel c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${IS_NAMEABLE} AND k.contype = 'x' AND k.conparentid = 0
+UNION ALL SELECT 'policy', c.name || '.' || ${memberName('p.polname')}, 'CREATE POLICY ' || quote_ident(p.polname) || ' ON ' || c.path || CASE WHEN p.polpermissive THEN '' ELSE ' AS RESTRICTIVE' END
   || CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE '' END
   || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END
   || COALESCE(E'\\n  USING (' || pg_get_expr(p.polqual, c.oid) || ')', '') || COALESCE(E'\\n  WITH CHECK (' || pg_get_expr(p.polwithcheck, c.oid) || ')', ''),
   'POLICY ' || quote_ident(p.polname) || ' ON ' || c.path, obj_description(p.oid, 'pg_policy'), 'pg_policy'::regclass, p.oid
-FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${isNameable('p.polname')})
+FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${IS_NAMEABLE})
 SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition,
   ${scope.isTemporary ? 'NULL' : `COALESCE(${usedByNode('made.class', 'made.oid')}, ${usedBy('made.class', 'made.oid', 'after tables')})`} AS uses FROM made ORDER BY kind, name`;

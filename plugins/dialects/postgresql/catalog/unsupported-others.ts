@@ -52,10 +52,10 @@ export const OTHER_OBJECTS = `
   HAVING count(*) > 0
   UNION ALL SELECT ${relationName('c')}, NULL, 'is a table of the type ' || format_type(c.reloftype, NULL) || ', which svc creates with columns of its own'
   FROM pg_class c WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.reloftype <> 0
-  UNION ALL SELECT ${relationName('c')}, NULL, 'has objects that are left out, because of a dot in its name or in theirs: ' || string_agg(o.name, ', ' ORDER BY o.name)
+  UNION ALL SELECT ${relationName('c')}, NULL, 'has objects that are left out, because of a dot in its name: ' || string_agg(o.name, ', ' ORDER BY o.name)
   FROM pg_class c JOIN (SELECT tgrelid AS rel, tgname AS name FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT ev_class, rulename FROM pg_rewrite WHERE rulename <> '_RETURN'
     UNION ALL SELECT conrelid, conname FROM pg_constraint WHERE contype = 'x' UNION ALL SELECT polrelid, polname FROM pg_policy) o ON o.rel = c.oid
-  WHERE c.relnamespace IN (SELECT oid FROM ns) AND position('.' in c.relname || o.name) > 0 GROUP BY c.relname, c.relnamespace
+  WHERE c.relnamespace IN (SELECT oid FROM ns) AND position('.' in c.relname) > 0 GROUP BY c.relname, c.relnamespace
   UNION ALL SELECT ${relationName('c')}, NULL, 'is stored by the access method ' || quote_ident(m.amname) || ', which svc does not set'
   FROM pg_class c JOIN pg_am m ON m.oid = c.relam WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.relkind IN ('r', 'p', 'm') AND m.amname <> 'heap'
   UNION ALL SELECT COALESCE(${relationName('t')}, ${relationName('c')}), NULL, CASE WHEN t.oid IS NULL THEN 'is' ELSE 'has the index ' || quote_ident(c.relname) END || ' in the tablespace ' || quote_ident(s.spcname) || ', which svc does not set'

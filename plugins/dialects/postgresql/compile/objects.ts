@@ -123,16 +123,19 @@ export function tableOf({ kind, name }: ObjectName): string | undefined {
   return KINDS[kind]?.ofTable ? tablePart(name) : undefined;
 }
 
-/** The table may have a schema, and what belongs to it has no dot in its name. */
-const tablePart = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf('.')));
+/** The table may have a schema. What belongs to it is quoted if it has a dot in its name. */
+const tablePart = (name: string): string =>
+  /^(.*?)\."(?:[^"]|"")*"$/s.exec(name)?.[1] ?? name.slice(0, Math.max(0, name.lastIndexOf('.')));
 
 /** The name without the arguments that distinguish it from others. */
 export const bareName = (name: string): string => /^(.+?)\(.*\)$/s.exec(name)?.[1] ?? name;
 
 function memberName({ kind, name }: ObjectName): string {
   const table = tableOf({ kind, name });
-  return table === undefined ? bareName(name) : name.slice(table.length + 1);
+  return table === undefined ? bareName(name) : unquoted(name.slice(table.length + 1));
 }
+
+const unquoted = (name: string): string => (/^"(?:[^"]|"")*"$/.test(name) ? pathIn(name) : name);
 
 function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);

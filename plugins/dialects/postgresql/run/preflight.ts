@@ -8,7 +8,7 @@ import { PathWords } from '../../../../core/schema/path-words.ts';
 import { PresentNames } from '../../sql/present-names.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { ofExtension } from '../catalog/catalog-rows.ts';
-import { modelName, NAMESPACES, relationName, type Schemas } from '../catalog/namespaces.ts';
+import { memberName, modelName, NAMESPACES, relationName, type Schemas } from '../catalog/namespaces.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { relationOf } from '../compile/names.ts';
 
@@ -121,10 +121,10 @@ SELECT f.i, CASE v.relkind WHEN 'm' THEN 'materialized_view' ELSE 'view' END AS 
   CASE v.relkind WHEN 'm' THEN 'DROP MATERIALIZED VIEW ' ELSE 'DROP VIEW ' END || v.oid::regclass AS drop
   FROM found f JOIN pg_rewrite r ON f.classid = 'pg_rewrite'::regclass AND r.oid = f.objid
   JOIN pg_class v ON v.oid = r.ev_class AND v.relkind IN ('v', 'm')
-UNION SELECT f.i, 'trigger', ${nameIn('c')} || '.' || t.tgname, '', format('DROP TRIGGER %I ON %s', t.tgname, c.oid::regclass)
+UNION SELECT f.i, 'trigger', ${nameIn('c')} || '.' || ${memberName('t.tgname')}, '', format('DROP TRIGGER %I ON %s', t.tgname, c.oid::regclass)
   FROM found f JOIN pg_trigger t ON f.classid = 'pg_trigger'::regclass AND t.oid = f.objid AND NOT t.tgisinternal AND t.tgname !~ '^~svc_'
   JOIN pg_class c ON c.oid = t.tgrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR t.tgrelid <> f.rel
-UNION SELECT f.i, 'policy', ${nameIn('c')} || '.' || p.polname, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
+UNION SELECT f.i, 'policy', ${nameIn('c')} || '.' || ${memberName('p.polname')}, '', format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
   FROM found f JOIN pg_policy p ON f.classid = 'pg_policy'::regclass AND p.oid = f.objid
   JOIN pg_class c ON c.oid = p.polrelid JOIN wanted w ON w.i = f.i WHERE w.num IS NOT NULL OR p.polrelid <> f.rel
 UNION SELECT f.i, CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END, COALESCE((SELECT ${modelName('p.proname')} FROM ns WHERE ns.oid = p.pronamespace), p.proname), '', 'DROP ROUTINE ' || p.oid::regprocedure
