@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { tryParseJson } from '../../../../core/json.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 
@@ -26,21 +27,11 @@ export function notifySql(schema: string, notices: readonly Notice[]): string[] 
   });
 }
 
-/** The keys in a payload; undefined for one that somebody else has sent. */
-export function keysIn(payload: string): readonly string[] | undefined {
-  try {
-    const keys: unknown = JSON.parse(payload);
-    return Array.isArray(keys) ? keys.map(String) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Calls `notify` with each key of a payload, or once without one if any record may have changed. */
+/** Calls `notify` with each key of a payload, or once without one if somebody else has sent it: any record may have changed. */
 export function notifyOf(payload: string, notify: (key?: string) => void): void {
-  const keys = keysIn(payload);
-  if (!keys) notify();
-  else for (const key of keys) notify(key);
+  const keys = tryParseJson(payload);
+  if (!Array.isArray(keys)) notify();
+  else for (const key of keys) notify(String(key));
 }
 
 function payloadsOf(keys: readonly string[]): string[] {
