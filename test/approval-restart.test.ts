@@ -17,12 +17,13 @@ import {
 } from './suites/approval-setup.ts';
 import { waitUntil } from './suites/wait-until.ts';
 
-/** The texts that `work` sends to PostgreSQL, which is its round trips. */
-async function countTexts(work: () => Promise<unknown>): Promise<number> {
+/** The texts that `work` sends to PostgreSQL, which are its round trips, and the statements in them. */
+async function sentBy(work: () => Promise<unknown>): Promise<{ readonly texts: number; readonly statements: number }> {
   const { query } = pg.Client.prototype;
-  let texts = 0;
+  let [texts, statements] = [0, 0];
   pg.Client.prototype.query = function (this: pg.Client, ...parameters: Parameters<typeof query>) {
     texts += 1;
+    statements += String(parameters[0]).split(';\n').length;
     return query.apply(this, parameters);
   } as typeof query;
   try {
@@ -30,7 +31,7 @@ async function countTexts(work: () => Promise<unknown>): Promise<number> {
   } finally {
     pg.Client.prototype.query = query;
   }
-  return texts;
+  return { texts, statements };
 }
 
 const missing = await unavailable();
@@ -50,7 +51,7 @@ declare(
     const detach = new AbortController();
     const gateBefore = createGate(before, tools);
     let requests: { requestId: string; executionId: string }[] = [];
-    const making = await countTexts(async () => {
+    const making = await sentBy(async () => {
       const started = await Promise.all(calls.map((call) => startCall(gateBefore, call, { signal: detach.signal })));
       requests = started.map(({ request }) => request);
     });
@@ -65,7 +66,7 @@ declare(
       let attached = 0;
       let attachedAtRun = -1;
       const outcomes: Promise<unknown>[] = [];
-      const attaching = await countTexts(async () => {
+      const attaching = await sentBy(async () => {
         const onRequested = () => {
           attached += 1;
         };
@@ -78,7 +79,9 @@ declare(
         await waitUntil(() => attached === others.length && attachedAtRun >= 0, 'not all calls found their requests');
       });
       assert.equal(bank.paid.length, 1);
-      assert.ok(attaching <= 2 * making, `${attaching} texts to find them, ${making} to make them`);
+      const sent = `${JSON.stringify(attaching)} to find them, ${JSON.stringify(making)} to make them`;
+      assert.ok(attaching.statements <= 2 * making.statements, sent);
+      assert.ok(attaching.texts <= calls.length / 4, sent);
       assert.ok(attachedAtRun < others.length / 2, `${attachedAtRun} calls came before the approved one`);
       await Promise.all(others.map((request) => approve(after, request)));
       await Promise.all(outcomes);
@@ -111,7 +114,7 @@ declare('the executions of a dead process are taken over together', async () => 
   try {
     after.define(definition());
     let recovered: Awaited<ReturnType<typeof after.executions.recover>> = [];
-    const texts = await countTexts(async () => {
+    const { texts } = await sentBy(async () => {
       recovered = await after.executions.recover();
     });
     assert.equal(recovered.length, runs.length);

@@ -188,10 +188,12 @@ export async function decide(
     if ('refused' in applied) throw notApplied(applied);
     if ('unchanged' in applied) return signalResult(service, record, verdict.principal);
     const { next, isFinal } = applied;
+    // Read together with the write, in one round trip.
+    const unattended = service.presence.unattendedSince(next);
     const result = isFinal
       ? await service.writeDecision(row, next, 'before the deadline')
       : await service.write(row, next, 'before the deadline');
-    if (result.written) return signalResult(service, result.written.record, verdict.principal);
+    if (result.written) return signalResult(service, result.written.record, verdict.principal, unattended);
     if (result.failure === 'late') await service.expire(row);
   }
 }
@@ -375,9 +377,10 @@ async function signalResult(
   { presence, clock }: ApprovalService,
   row: ApprovalRow,
   voter?: Principal,
+  unattended = presence.unattendedSince(row),
 ): Promise<SignalResult> {
   const { requestId, executionId, status, body } = row;
-  const unattendedSince = await presence.unattendedSince(row);
+  const unattendedSince = await unattended;
   const own = voter && body.votes?.findLast(({ principal }) => personKey(principal) === personKey(voter));
   const decidedAt = body.decision?.at ?? own?.at ?? '';
   const missing = status === 'waiting' ? missingApprovals(row, await clock.now()) : undefined;

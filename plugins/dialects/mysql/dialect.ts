@@ -47,10 +47,12 @@ export const mysqlTraits: Traits = {
     indexExpression: 's.expression',
     isHiddenIndex: "s.is_visible = 'NO'",
     hiddenIndex: 'INVISIBLE',
-    checksQuery: `SELECT c.table_name AS t, c.constraint_name AS n, k.check_clause AS e, CASE WHEN c.enforced = 'NO' THEN 'NOT ENFORCED' END AS native, 0 AS of_column
-  FROM information_schema.table_constraints c JOIN information_schema.check_constraints k
-  ON k.constraint_schema = c.constraint_schema AND k.constraint_name = c.constraint_name
-  WHERE c.table_schema = DATABASE() AND c.constraint_type = 'CHECK'`,
+    // A join of the two views takes time with the square of the checks, and a database has each name of a check once.
+    checksQuery: `SELECT MAX(t) AS t, n, MAX(e) AS e, MAX(native) AS native, 0 AS of_column FROM (
+  SELECT table_name AS t, constraint_name AS n, NULL AS e, CASE WHEN enforced = 'NO' THEN 'NOT ENFORCED' END AS native
+  FROM information_schema.table_constraints WHERE table_schema = DATABASE() AND constraint_type = 'CHECK'
+  UNION ALL SELECT NULL, constraint_name, check_clause, NULL
+  FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()) AS checks GROUP BY n`,
     spatialAttribute: "CONCAT('SRID ', c.srs_id)",
     databaseInDefault: 'NULL',
     expressionsLoseCharacters: false,

@@ -14,6 +14,7 @@ import {
   type Writable,
 } from '../../../core/records.ts';
 import { PORTABLE_NAME_LIMIT, shortName } from '../../../core/schema/names.ts';
+import { ReadsByKey } from './reads-by-key.ts';
 import { limitSql, oneRowSql, type RecordGrammar, recordLiteral } from './record-values.ts';
 import { type ExecSql, rowsOf } from './session.ts';
 import { LITERAL_PLACEHOLDER as LITERAL, StatementTemplate } from './statement.ts';
@@ -77,7 +78,11 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
   const all = [...columns, VERSION_COLUMN];
   const isVersion = `${key} = ${LITERAL} AND ${version} = ${LITERAL}`;
   // Built once: most writes of approvals and executions differ in their literals only.
-  const getTemplate = reusable(`SELECT ${list(quoteIdentifier, all)} FROM ${table} WHERE ${key} = ${LITERAL}`);
+  const selectAll = `SELECT ${list(quoteIdentifier, all)} FROM ${table} WHERE ${key}`;
+  const getTemplate = (literals: readonly string[]) =>
+    grammar.anyOf
+      ? new StatementTemplate(`${selectAll} = ANY(${LITERAL})`, [grammar.anyOf(literals)])
+      : new StatementTemplate(`${selectAll} IN (${literals.map(() => LITERAL).join(', ')})`, literals);
   const removeTemplate = reusable(`DELETE FROM ${table} WHERE ${isVersion}`);
   const insertTemplate = reusable(
     `INSERT INTO ${table} (${list(quoteIdentifier, all)}) VALUES (${[...columns.map(() => LITERAL), '1'].join(', ')})${onDuplicate}`,
@@ -98,9 +103,14 @@ export function recordStore<R extends object>(backend: RecordBackend, definition
     return template;
   };
 
+  const keyAt = all.indexOf(definition.key);
+  const reads = new ReadsByKey(async (ids) => {
+    const query = getTemplate(ids.map((id) => valueSql(definition.key, id)));
+    const found = await emptyIfMissing(backend, () => backend.readColumns(query, all));
+    return new Map(found.map((row) => [String(row[keyAt]), row]));
+  });
   const get = async (id: string): Promise<Versioned<R> | undefined> => {
-    const query = getTemplate([valueSql(definition.key, id)]);
-    const [row] = await emptyIfMissing(backend, () => backend.readColumns(query, all));
+    const row = await reads.get(id);
     return row && { record: recordIn(row, columns), version: Number(row[columns.length]) };
   };
   const failureReason = async (id: string, expectedVersion: number): Promise<'missing' | 'stale' | undefined> => {

@@ -22,6 +22,8 @@ export interface RecordGrammar extends Pick<Grammar, 'quoteIdentifier' | 'column
   readonly clock: string;
   /** An SQL expression for the milliseconds since the segment began. */
   readonly elapsed: string;
+  /** A list of texts as one literal, for `key = ANY(list)`; default `key IN (…)`, whose text depends on how many there are. */
+  anyOf?(literals: readonly string[]): string;
   /** The end of a SELECT that returns at most this many rows; default `LIMIT count`. Others write `FETCH FIRST … ROWS ONLY`. */
   limit?(count: number): string;
   /** The engine cannot compare rows as in `(a, b) < (1, 2)`. */

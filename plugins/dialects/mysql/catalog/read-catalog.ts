@@ -9,10 +9,14 @@ import { withExactDefaults } from './supplementary-characters.ts';
 /** Reads the tables of the session's database, in one round trip unless the catalog is inexact (`withExactDefaults`). */
 export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readonly string[]): Promise<CatalogTable[]> {
   if (tables?.length === 0) return [];
-  const [found = [], columns, indexes, keys, checks] = await rowsOfAll(exec, catalogQueries(traits, tables));
+  const [found = [], columns, indexes, keys, rules = [], checks] = await rowsOfAll(
+    exec,
+    catalogQueries(traits, tables),
+  );
   const columnsOf = byTable(columns);
   const indexesOf = byTable(indexes);
   const keysOf = byTable(keys);
+  const rulesOf = new Map(rules.map((row) => [ruleKey(row.t, row.n), row]));
   const checksOf = byTable(checks);
   // The catalog ignores the case of names, and MariaDB's also accents.
   const wanted = tables && new Set(tables);
@@ -33,7 +37,9 @@ export async function readCatalog(exec: ExecSql, traits: Traits, tables?: readon
         versioned: row.type === 'SYSTEM VERSIONED',
         columns,
         indexes: [...groupRows(indexesOf.get(name) ?? [])].map((index) => indexOf(traits, index, names)),
-        foreignKeys: [...groupRows(keysOf.get(name) ?? [])].map(foreignKeyOf),
+        foreignKeys: [...groupRows(keysOf.get(name) ?? [])].map(([key, rows]) =>
+          foreignKeyOf(name, key, rows, rulesOf.get(ruleKey(name, key))),
+        ),
         checks: (checksOf.get(name) ?? []).map((check) => ({
           name: String(check.n),
           expression: traits.catalog.decodeExpression(String(check.e)),
@@ -105,17 +111,19 @@ export function indexOf(
   return { name, unique, native: isPlain ? null : native, columns: read };
 }
 
-function foreignKeyOf([name, rows]: readonly [string, readonly Row[]]): CatalogForeignKey {
+const ruleKey = (table: unknown, key: unknown): string => JSON.stringify([String(table), String(key)]);
+
+function foreignKeyOf(table: string, name: string, rows: readonly Row[], rule: Row | undefined): CatalogForeignKey {
   const [first] = rows;
   // Without this error the foreign key would look dropped.
-  if (first?.on_delete === null) throw hiddenForeignKey(String(first.t), name);
+  if (!rule) throw hiddenForeignKey(table, name);
   return {
     name,
     columns: rows.map((row) => String(row.c)),
     table: first?.in_database === 0 ? null : String(first?.target),
     target: rows.map((row) => String(row.target_column)),
-    onUpdate: String(first?.on_update),
-    onDelete: String(first?.on_delete),
+    onUpdate: String(rule.on_update),
+    onDelete: String(rule.on_delete),
   };
 }
 
@@ -158,10 +166,12 @@ function catalogQueries({ catalog }: Traits, tables: readonly string[] | undefin
     s.sub_part AS part, s.index_type AS kind, s.index_comment AS comment, ${catalog.indexExpression} AS e, ${catalog.isHiddenIndex} AS hidden
   FROM information_schema.statistics s WHERE ${inDatabase('s')} ORDER BY s.table_name, s.index_name, s.seq_in_index`,
     `SELECT k.table_name AS t, k.constraint_name AS n, k.column_name AS c, k.referenced_table_schema = DATABASE() AS in_database,
-    k.referenced_table_name AS target, k.referenced_column_name AS target_column, r.update_rule AS on_update, r.delete_rule AS on_delete
-  FROM information_schema.key_column_usage k LEFT JOIN information_schema.referential_constraints r
-  ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name
+    k.referenced_table_name AS target, k.referenced_column_name AS target_column
+  FROM information_schema.key_column_usage k
   WHERE ${inDatabase('k')} AND k.referenced_table_name IS NOT NULL ORDER BY k.table_name, k.constraint_name, k.ordinal_position`,
+    // Not joined with the one above: a join of two views of the catalog reads the second again for each row of the first.
+    `SELECT r.table_name AS t, r.constraint_name AS n, r.update_rule AS on_update, r.delete_rule AS on_delete
+  FROM information_schema.referential_constraints r WHERE r.constraint_schema = DATABASE() AND ${isWanted('r.table_name')}`,
     `SELECT * FROM (${catalog.checksQuery}) AS found WHERE ${isWanted('found.t')} ORDER BY found.t, found.n`,
   ];
 }

@@ -9,6 +9,7 @@ import { Mutex } from '../../shared/mutex.ts';
 import { shareInstance } from '../../shared/share-instance.ts';
 import type { ExecSql, Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/names.ts';
+import { notifyOf } from '../records/notifications.ts';
 import type { OpenSession } from './connection.ts';
 import { toSvcError } from './errors.ts';
 import { lockFolder } from './folder-lock.ts';
@@ -58,7 +59,7 @@ export async function openPglite(url: string, settings: Settings): Promise<Omit<
     mutex: shared.mutex,
     restoreSettings: `${RESET_SESSION}; ${SESSION_SETTINGS}; ${searchPath}`,
     async watch(channel, notify) {
-      const stop = await shared.pglite.listen(channel, (key) => notify(key === '' ? undefined : key));
+      const stop = await shared.pglite.listen(channel, (payload) => notifyOf(payload, notify));
       return () => stop();
     },
   };

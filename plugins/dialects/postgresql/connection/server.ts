@@ -6,6 +6,7 @@ import { SerialQueue } from '../../../shared/serial-queue.ts';
 import { withNothingChanged } from '../../shared/errors.ts';
 import { abandonAfter, type ExecSql, type Result, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/names.ts';
+import { notifyOf } from '../records/notifications.ts';
 import { asLostIfUnreachable, codeOf, toConnectError, toSvcError } from './errors.ts';
 import { DISABLE_TIMEOUTS, type Settings } from './settings.ts';
 
@@ -170,7 +171,7 @@ async function listen(
   onEnd: () => Promise<void>,
 ): Promise<ServerSession> {
   const session = await openServer(url, settings);
-  session.client.on('notification', ({ payload }) => notify(payload === '' ? undefined : payload));
+  session.client.on('notification', ({ payload }) => notifyOf(payload ?? '', notify));
   await session.exec(`SELECT ${DISABLE_TIMEOUTS}; LISTEN ${quoteIdentifier(channel)}`);
   session.client.once('end', () => void onEnd());
   return session;

@@ -1,17 +1,17 @@
-import { createHash } from 'node:crypto';
 import { errorMessage, type SvcError } from '../../../../core/errors.ts';
 import type { AnyRecordDefinition, RecordValue } from '../../../../core/records.ts';
 import { mappedError } from '../../shared/errors.ts';
 import { type RecordBackend, recordTableStatements } from '../../sql/record-store.ts';
 import { type RecordGrammar, readRecordColumn } from '../../sql/record-values.ts';
-import { type ExecSql, type Result, retryTransient, type Session } from '../../sql/session.ts';
+import { type Result, retryTransient, type Session } from '../../sql/session.ts';
 import { StatementTemplate } from '../../sql/statement.ts';
 import { StatementBatcher } from '../../sql/statement-batcher.ts';
 import { grammar } from '../compile/grammar.ts';
-import { jsonLiteral, quoteLiteral } from '../compile/literal.ts';
+import { jsonLiteral } from '../compile/literal.ts';
 import { quoteIdentifier } from '../compile/names.ts';
 import { codeOf, isTransient, toSvcError } from '../connection/errors.ts';
 import { epochIsCurrent } from '../connection/lock.ts';
+import { type Notice, notifySql } from './notifications.ts';
 import { isPreparedStatementMissing, PreparedStatements } from './prepared-statements.ts';
 
 export const recordGrammar: RecordGrammar = {
@@ -21,6 +21,7 @@ export const recordGrammar: RecordGrammar = {
   literal: (value, field) => (field.type === 'json' ? `${jsonLiteral(value)}::json` : grammar.literal(value, field)),
   // Rows are read as JSON, so a text in a column of JSON is a value.
   read: (value, column) => (column.type === 'json' ? (value as RecordValue) : readRecordColumn(value, column)),
+  anyOf: (literals) => `ARRAY[${literals.join(', ')}]`,
   clock: 'clock_timestamp()',
   elapsed:
     "extract(epoch FROM clock_timestamp() - coalesce(nullif(current_setting('svc.started_at', true), '')::timestamptz, transaction_timestamp())) * 1000",
@@ -34,15 +35,18 @@ const PREFER_INDEXES = ['seqscan', 'bitmapscan', 'sort'].map((one) => `SET LOCAL
 
 /** `lockRetries`: how often a text is sent again after a lock timeout. */
 export function createRecordBackend(session: Session, schema: string, lockRetries: number): RecordBackend {
-  const batcher = new StatementBatcher(async (text) => {
-    const results = await session.exec([...PREFER_INDEXES, text].join(';\n'));
-    return results.slice(PREFER_INDEXES.length);
-  });
+  const batcher = new StatementBatcher<Notice>(
+    async (text) => {
+      const results = await session.exec([...PREFER_INDEXES, text].join(';\n'));
+      return results.slice(PREFER_INDEXES.length);
+    },
+    (notices) => notifySql(schema, notices),
+  );
   let prepared = new PreparedStatements(session.exec);
-  const sendOnce = async (template: StatementTemplate, more: readonly string[]): Promise<readonly Result[]> => {
+  const sendOnce = async (template: StatementTemplate, notice?: Notice): Promise<Result | undefined> => {
     const used = prepared;
     try {
-      return await batcher.send([await used.text(template), ...more]);
+      return await batcher.send(await used.text(template), notice);
     } catch (error) {
       if (isPreparedStatementMissing(error) && prepared === used) prepared = new PreparedStatements(session.exec);
       throw error;
@@ -59,19 +63,17 @@ export function createRecordBackend(session: Session, schema: string, lockRetrie
     return json;
   };
   const isRetryable = (error: unknown): boolean => isTransient(error) || isPreparedStatementMissing(error);
-  const send = (template: StatementTemplate, ...more: readonly string[]) =>
-    retryTransient(() => sendOnce(template, more), isRetryable, lockRetries);
-  const exec: ExecSql = (text) => send(new StatementTemplate(text));
+  const send = (template: StatementTemplate, notice?: Notice) =>
+    retryTransient(() => sendOnce(template, notice), isRetryable, lockRetries);
   return {
-    exec,
-    async write(statement, notify) {
-      const notification =
-        notify && `NOTIFY ${quoteIdentifier(notifyChannel(schema, notify.collection))}, ${quoteLiteral(notify.key)}`;
-      return (await send(statement, ...(notification === undefined ? [] : [notification])))[0]?.count ?? 0;
+    async exec(text) {
+      const result = await send(new StatementTemplate(text));
+      return result ? [result] : [];
     },
+    write: async (statement, notice) => (await send(statement, notice))?.count ?? 0,
     // One JSON value for the page, because the driver needs ten times as long to parse rows.
     async readColumns(query, columns) {
-      const [result] = await send(new StatementTemplate(asJson(query, columns), query.literals));
+      const result = await send(new StatementTemplate(asJson(query, columns), query.literals));
       return (result?.rows[0]?.found as readonly (readonly unknown[])[] | null | undefined) ?? [];
     },
     grammar: recordGrammar,
@@ -90,11 +92,6 @@ const missingColumn = (error: unknown): SvcError =>
     { code: 'field_unknown', message: 'The field does not exist.' },
     { why: `42703: ${errorMessage(error)}`, cause: error },
   );
-
-/** A channel name within PostgreSQL's limit of 63 bytes, for a schema of any name. */
-export function notifyChannel(schema: string, topic: string): string {
-  return `svc_${createHash('sha256').update(`${schema}${topic}`).digest('hex').slice(0, 32)}`;
-}
 
 /** Errors of two sessions that create the same object at once, even with IF NOT EXISTS. */
 const CREATE_RACE_CODES: ReadonlySet<string | undefined> = new Set(['23505', '42P07', '42710', '42701']);
