@@ -86,6 +86,8 @@ export interface ObjectRules<Step = unknown> {
   readonly independent?: ReadonlySet<string>;
   /** Kinds that are tables with the fields of another one, which their text names: a change of a field changes them too. */
   readonly tables?: ReadonlySet<string>;
+  /** Tables and views are types, which tables and what comes before them may use. */
+  readonly rowTypes?: true;
   /** Whether an object of this kind prevents a change of what it reads: it is dropped before it and created after it. */
   isInTheWay(kind: string, change: ChangeOfRead): boolean;
   /** The name by which the texts of others refer to an object; undefined if none does. */

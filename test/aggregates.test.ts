@@ -115,12 +115,13 @@ on(
       [],
     );
     const said = warnings.join('\n');
-    for (const name of ['aggregate "a_top" is left out: it uses operator >>>>', 'view "tops" is left out'])
+    for (const name of ['aggregate "a_top" is left out: it uses operator lib.>>>>', 'view "tops" is left out'])
       assert.match(said, new RegExp(name));
   },
-  `create function z_above(a int, b int) returns boolean language sql immutable as 'select a > b';
-create operator >>>> (leftarg = int, rightarg = int, function = z_above);
-create aggregate a_top(int) (sfunc = int4larger, stype = int, sortop = >>>>);
+  `create schema lib;
+create function lib.z_above(a int, b int) returns boolean language sql immutable as 'select a > b';
+create operator lib.>>>> (leftarg = int, rightarg = int, function = lib.z_above);
+create aggregate a_top(int) (sfunc = int4larger, stype = int, sortop = operator(lib.>>>>));
 create table t (id int primary key);
 create view tops as select a_top(id) as top from t;`,
   postgresql,

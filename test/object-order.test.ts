@@ -213,3 +213,37 @@ test('a name with its schema is not that of another one', () => {
     'view/User Data.emails',
   ]);
 });
+
+test('what new tables need and what needs other new tables is between them, and a table named like a word of it is not waited for', () => {
+  const object = (kind: string, called: string, definition: string): DatabaseObject => ({
+    kind,
+    name: called,
+    definition,
+  });
+  const table = (called: string, native: string): Operation => ({
+    type: 'createCollection',
+    name: called,
+    fields: [{ name: 'id', type: 'text', native }],
+  });
+  const after = objectModel([
+    object('domain', 'positive', 'CREATE DOMAIN positive AS integer'),
+    object('view', 'names', 'CREATE VIEW names AS SELECT id FROM people'),
+    object('function', 'seven', 'CREATE FUNCTION seven(names) RETURNS integer LANGUAGE sql RETURN 7'),
+    object('view', 'status', 'CREATE VIEW status AS SELECT id FROM orders'),
+  ]);
+  const operations = [
+    table('sums', 'positive'),
+    table('domain', 'positive'),
+    table('orders', 'text GENERATED ALWAYS AS (lower(status)) STORED'),
+    table('uses', 'integer DEFAULT seven(NULL)'),
+    table('people', 'text'),
+  ];
+  const up = arrangeObjects(rules, operations, { before: new Map(), after });
+  assert.deepEqual(
+    up.map((one) => ('name' in one ? one.name : one.type)),
+    ['positive', 'sums', 'domain', 'orders', 'people', 'names', 'seven', 'uses', 'status'],
+  );
+  const added: Operation = { type: 'addField', collection: 'people', field: { name: 'status', type: 'text' } };
+  const changed = arrangeObjects(rules, [added, ...operations.slice(3, 4)], { before: new Map(), after });
+  assert.deepEqual(changed.map((one) => ('name' in one ? one.name : one.type)).slice(-3), ['names', 'seven', 'status']);
+});

@@ -1,9 +1,9 @@
 import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
-import { isPlainObject } from '../json.ts';
 import { type DatabaseObject, type ObjectModel, objectKey } from '../schema/database-object.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from '../schema/operation.ts';
 import { PathWords, schemasIn } from '../schema/path-words.ts';
+import { amongTables, isCreation, nativeTexts } from './among-tables.ts';
 
 export interface ObjectChange {
   readonly before: ObjectModel;
@@ -79,9 +79,9 @@ class References {
 }
 
 /**
- * The operations that lead from some objects to others, around operations on tables: what tables use comes before them,
- * what reads them after them, and what prevents a change of a field is dropped before it and created again. Which object
- * uses which is read from the names in their texts.
+ * The operations that lead from some objects to others, around operations on tables: what tables use comes before them, or
+ * between them if it needs some of them, what reads them after them, and what prevents a change of a field is dropped before it
+ * and created again. Which object uses which is read from the names in their texts.
  */
 export function arrangeObjects(
   rules: ObjectRules,
@@ -102,17 +102,28 @@ export function arrangeObjects(
   const texts = nativeTexts(operations).join(' ');
   const ordered = references.inOrder(wanted);
   const needed = neededByTables(references, ordered, texts);
+  const created = operations.flatMap((one) => (one.type === 'createCollection' ? [one.name] : []));
+  const changed = new Set(operations.filter((one) => !isCreation(one)).flatMap(tablesOf));
+  const isNew = (object: DatabaseObject): boolean =>
+    rules.rowTypes === true &&
+    !before.has(objectKey(object)) &&
+    ![...changed].some((table) => references.names(object.definition, table));
   const isEarly = (object: DatabaseObject): boolean => {
     if (!rules.beforeTables.has(object.kind)) return false;
     if (rules.independent?.has(object.kind)) return true;
-    return needed.has(object) || ![...touched].some((table) => references.names(object.definition, table));
+    if (!needed.has(object)) return ![...touched].some((table) => references.names(object.definition, table));
+    return !(isNew(object) && created.some((table) => references.names(rules.boundText(object), table)));
   };
-  const early: DatabaseObject[] = [];
+  const early = new Set<DatabaseObject>();
+  const among: DatabaseObject[] = [];
   const late: DatabaseObject[] = [];
   for (const object of ordered) {
-    const waits = late.some((other) => references.refersTo(object, other));
-    (isEarly(object) && !waits ? early : late).push(object);
+    const isAfter = (others: readonly DatabaseObject[]): boolean =>
+      others.some((other) => references.refersTo(object, other));
+    if (isEarly(object) && !isAfter(among) && !isAfter(late)) early.add(object);
+    else (isNew(object) && !isAfter(late) ? among : late).push(object);
   }
+  const placed = new Set<MigrationOperation | DatabaseObject>(amongTables(references, operations, among));
   const droppedTables = operations.flatMap((one) => (one.type === 'dropCollection' ? [one.collection] : []));
   const isDroppedLast = (object: DatabaseObject): boolean =>
     rules.beforeTables.has(object.kind) &&
@@ -125,7 +136,7 @@ export function arrangeObjects(
       ? { type: 'replaceObject', kind, name, definition, was: known.definition }
       : { type: 'createObject', kind, name, definition };
   };
-  const first = early.map(make);
+  const first = [...early].map(make);
   // Each is a migration of its own, which must not come between a drop and what creates the object again.
   const alone = first.filter((operation) => rules.compile(operation).some(({ transactional }) => !transactional));
   const renamed = wanted.flatMap((object) => {
@@ -137,8 +148,8 @@ export function arrangeObjects(
     ...alone,
     ...dropped.filter((object) => !isDroppedLast(object)).map(drop),
     ...first.filter((operation) => !alone.includes(operation)),
-    ...operations,
-    ...late.map(make),
+    ...[...placed].map((one) => ('type' in one ? one : make(one))),
+    ...ordered.filter((object) => !early.has(object) && !placed.has(object)).map(make),
     ...dropped.filter(isDroppedLast).map(drop),
   ];
 }
@@ -168,16 +179,6 @@ function defaultsAside(operations: readonly Operation[], renamed: readonly strin
     return [{ type, collection, field, changes: { default: null } }];
   });
 }
-
-/** The texts in the language of the engine that are in operations on tables. */
-function nativeTexts(value: unknown, key = ''): readonly string[] {
-  if (typeof value === 'string') return NATIVE_KEYS.has(key) ? [value] : [];
-  if (Array.isArray(value)) return value.flatMap((item) => nativeTexts(item, key));
-  if (!isPlainObject(value)) return [];
-  return Object.entries(value).flatMap(([name, member]) => nativeTexts(member, name));
-}
-
-const NATIVE_KEYS: ReadonlySet<string> = new Set(['native', 'expression', '$expression', 'statement']);
 
 function drop({ kind, name, definition }: DatabaseObject): ObjectOperation {
   return { type: 'dropObject', kind, name, was: definition };

@@ -46,4 +46,9 @@ union all select x.extname, obj_description(x.oid, 'pg_extension') from pg_exten
 union all select ${named('s.relnamespace', 's.relname')}, concat_ws(' ', 'sequence', s.relpersistence, q.seqtypid::regtype, q.seqstart, q.seqincrement, q.seqmin, q.seqmax, q.seqcache, q.seqcycle, obj_description(s.oid, 'pg_class'), s.relacl,
     (select concat_ws(' ', o.refobjid::regclass, o.refobjsubid) from pg_depend o where o.classid = 'pg_class'::regclass and o.objid = s.oid and o.deptype = 'a'))
   from pg_sequence q join pg_class s on s.oid = q.seqrelid where s.relnamespace in (select oid from spaces) and s.relname !~ '^_svc_'
+union all select ${named('o.oprnamespace', 'o.oprname')}, concat_ws(' ', 'operator', o.oprleft::regtype, o.oprright::regtype, o.oprresult::regtype, o.oprcode::regprocedure, o.oprcom::regoperator, o.oprnegate::regoperator, o.oprrest, o.oprjoin,
+    o.oprcanhash, o.oprcanmerge, obj_description(o.oid, 'pg_operator'))
+  from pg_operator o where o.oprnamespace in (select oid from spaces) and not exists (select from pg_depend d where d.classid = 'pg_operator'::regclass and d.objid = o.oid and d.deptype = 'e')
+union all select ${named('l.collnamespace', 'l.collname')}, concat_ws(' ', 'collation', to_jsonb(l) - 'oid' - 'collname' - 'collnamespace' - 'collowner', obj_description(l.oid, 'pg_collation'))
+  from pg_collation l where l.collnamespace in (select oid from spaces)
 order by 1, 2`;

@@ -159,28 +159,19 @@ export const POSTGRESQL_OTHERS: RemadeCases = {
 
 /** The tables and objects that are not the same where the configuration lists all schemas, as a warning says. */
 export const POSTGRESQL_OTHERS_SAID: readonly string[] = [
-  'late_atomic',
-  'late_check',
-  'late_composite',
-  'late_table_check',
-  'other_collation',
-  'other_collation_v',
-  'other_composite_table_u',
-  'other_composite_view_u',
-  'other_fn_of_view_t',
   'other_foreign_table_f',
   'other_foreign_table_t',
   'other_foreign_table_v',
-  'other_matview_column_type',
-  'other_operator',
-  'other_operator_v',
-  'other_row_of_own',
-  'other_view_column_type',
 ];
 
 /** The same where only the public schema is read. */
 export const POSTGRESQL_UNLISTED_SAID: readonly string[] = [
   ...POSTGRESQL_OTHERS_SAID,
+  'other_collation',
+  'other_collation_v',
+  'other_fn_of_view_t',
+  'other_operator',
+  'other_operator_v',
   'other_same_names_f',
   'other_same_names_v',
   'other_same_names_w',

@@ -255,6 +255,5 @@ export const POSTGRESQL_SAID: readonly string[] = [
   'sequenced_renamed_sequence_zz',
   'serial_renamed',
   'serial_renamed_old_id_seq',
-  'typed',
   ...POSTGRESQL_OTHERS_SAID,
 ];

@@ -4,7 +4,8 @@ import { printedName } from './namespaces.ts';
 export const functionName = (oid: string): string =>
   `(SELECT CASE WHEN pg_function_is_visible(f.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END || quote_ident(f.proname) FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace WHERE f.oid = ${oid})`;
 
-const operatorName = (oid: string): string =>
+/** SQL for an operator, as `OPERATOR(…)`; null for none. */
+export const operatorName = (oid: string): string =>
   `(SELECT 'OPERATOR(' || CASE WHEN pg_operator_is_visible(o.oid) THEN '' ELSE quote_ident(n.nspname) || '.' END || o.oprname || ')' FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE o.oid = ${oid})`;
 
 const finalModify = (column: string): string =>

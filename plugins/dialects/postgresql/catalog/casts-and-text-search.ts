@@ -4,13 +4,15 @@ import { modelName, printedName } from './namespaces.ts';
 
 const CAST_NAME = "format_type(k.castsource, NULL) || ' AS ' || format_type(k.casttarget, NULL)";
 
-const isMade = (catalog: string, oid: string): string => `${oid} >= 16384 AND NOT ${ofExtension(catalog, oid)}`;
+/** SQL for whether something is neither part of the server nor of an extension. */
+export const isMade = (catalog: string, oid: string): string => `${oid} >= 16384 AND NOT ${ofExtension(catalog, oid)}`;
 
 /** SQL for whether a cast `k` belongs to a schema of `ns`: it is of one of its types or calls one of its functions. */
 export const IS_CAST_OF =
   '(EXISTS (SELECT FROM pg_type t JOIN ns ON ns.oid = t.typnamespace WHERE t.oid IN (k.castsource, k.casttarget)) OR EXISTS (SELECT FROM pg_proc f JOIN ns ON ns.oid = f.pronamespace WHERE f.oid = k.castfunc))';
 
-const isVisibleName = (isVisible: string, ns: string, name: string): string =>
+/** SQL for a quoted name, with its schema unless the name alone means it. */
+export const isVisibleName = (isVisible: string, ns: string, name: string): string =>
   `CASE WHEN ${isVisible} THEN '' ELSE quote_ident((SELECT n.nspname FROM pg_namespace n WHERE n.oid = ${ns})) || '.' END || quote_ident(${name})`;
 
 /** Rows of `made`. A cast is in no schema. */

@@ -34,7 +34,7 @@ function toCollection(table: CatalogTable, unsupportedObjects: UnsupportedObject
     unsupportedObjects.push(leftOut(table.name, kind, name, why));
   const names = new Map(table.columns.map(({ number, name }) => [number, name]));
   const columnsOf = ({ columns }: { readonly columns: readonly number[] }) =>
-    columns.map((number) => names.get(number) ?? '');
+    columns.includes(0) ? [...names.values()] : columns.map((number) => names.get(number) ?? '');
 
   const primary = new Set<string>();
   const unique = new Set<string>();

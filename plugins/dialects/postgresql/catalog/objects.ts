@@ -20,6 +20,7 @@ import { AGGREGATE_STATEMENT, functionName, ROUTINE_ARGUMENTS } from './aggregat
 import { CASTS_AND_TEXT_SEARCH } from './casts-and-text-search.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { memberName, modelName, printedName, type Schemas, type Scope } from './namespaces.ts';
+import { OPERATORS_AND_COLLATIONS } from './operators-and-collations.ts';
 import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
 import { USES, usedBy, usedByNode } from './uses.ts';
 
@@ -68,6 +69,7 @@ const COMPARED_AS_STATEMENTS: ReadonlySet<string> = new Set([
   'extension',
   'row_security',
   'settings',
+  'operator',
   'cast',
 ]);
 
@@ -230,6 +232,7 @@ UNION ALL SELECT CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggrega
 FROM pg_proc p JOIN ns ON ns.oid = p.pronamespace WHERE p.proname !~ '^_svc_' AND NOT ${ofExtension('pg_proc', 'p.oid')}
   AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'i')
 UNION ALL ${CASTS_AND_TEXT_SEARCH}
+UNION ALL ${OPERATORS_AND_COLLATIONS}
 UNION ALL ${TABLE_OBJECTS}
 UNION ALL SELECT 'row_security', c.name, 'ALTER TABLE ' || c.path || ' ENABLE ROW LEVEL SECURITY'
   || CASE WHEN c.relforcerowsecurity THEN E';\\n\\nALTER TABLE ' || c.path || ' FORCE ROW LEVEL SECURITY' ELSE '' END, NULL, NULL, 'pg_class'::regclass, c.oid
@@ -265,4 +268,4 @@ UNION ALL SELECT 'policy', c.name || '.' || ${memberName('p.polname')}, 'CREATE 
   'POLICY ' || quote_ident(p.polname) || ' ON ' || c.path, obj_description(p.oid, 'pg_policy'), 'pg_policy'::regclass, p.oid
 FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${IS_NAMEABLE})
 SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition,
-  ${scope.isTemporary ? 'NULL' : `COALESCE(${usedByNode('made.class', 'made.oid')}, ${usedBy('made.class', 'made.oid', 'after tables')})`} AS uses FROM made ORDER BY kind, name`;
+  ${scope.isTemporary ? 'NULL' : `COALESCE(${usedByNode('made.class', 'made.oid')}, ${usedBy('made.class', 'made.oid')})`} AS uses FROM made ORDER BY kind, name`;

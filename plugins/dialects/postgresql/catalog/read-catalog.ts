@@ -3,8 +3,9 @@ import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { modelName, NAMESPACES, relationName, type Schemas, type Scope } from './namespaces.ts';
+import { collationName } from './operators-and-collations.ts';
 import { IS_SERIAL } from './table-statements.ts';
-import { isInherited, isUsableType, USES, usedBy } from './uses.ts';
+import { isInherited, isUsableIn, USES, usedBy } from './uses.ts';
 
 export interface CatalogTable {
   readonly name: string;
@@ -61,6 +62,7 @@ export interface CatalogConstraint {
   readonly name: string;
   /** `p` primary key, `u` unique, `f` foreign key, `c` check. */
   readonly type: string;
+  /** 0 is the whole row. */
   readonly columns: readonly number[];
   /** The referenced table and its columns; null for a table of a schema that is not read. */
   readonly table: string | null;
@@ -86,7 +88,7 @@ export interface CatalogIndex {
   readonly plain: boolean;
   /** The statement that creates it. */
   readonly definition: string;
-  /** The columns of its key; of an index that is not plain, all that it reads. */
+  /** The columns of its key; of an index that is not plain, all that it reads, 0 for the whole row. */
   readonly columns: readonly number[];
   /** Bit 1: descending, bit 2: nulls first. */
   readonly options: readonly number[];
@@ -139,12 +141,11 @@ rel AS MATERIALIZED (
     AND NOT ${ofExtension('pg_class', 'c.oid')})
 SELECT r.name, CASE r.relkind WHEN 'p' THEN pg_get_partkeydef(r.oid) END AS partition, r.relpersistence AS persistence, obj_description(r.oid, 'pg_class') AS comment, r.parameters, a.j AS columns, k.j AS constraints, x.j AS indexes FROM rel r
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('number', a.attnum, 'name', a.attname,
-    'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR ${isUsableType('t.oid')}, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
+    'type', format_type(a.atttypid, a.atttypmod), 'known', t.typnamespace = 'pg_catalog'::regnamespace OR ${isUsableIn('pg_type', 't.oid', 'a.attrelid')}, 'dimensions', a.attndims, 'labels', CASE WHEN t.typtype = 'e' THEN
       (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid) END, 'required', a.attnotnull, 'comment', col_description(r.oid, a.attnum), 'default', pg_get_expr(d.adbin, d.adrelid),
     'identity', a.attidentity, 'generated', a.attgenerated,
-    'uses', ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'of a table')},
-    'collation', CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation AND a.attcollation < 16384 THEN
-      (SELECT quote_ident(l.collname) FROM pg_collation l WHERE l.oid = a.attcollation) END,
+    'uses', ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'a.attrelid')},
+    'collation', CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation AND ${isUsableIn('pg_collation', 'a.attcollation')} THEN ${collationName('a.attcollation')} END,
     'sequence', CASE WHEN a.attidentity <> '' OR d.oid IS NOT NULL THEN (SELECT json_build_object('type', format_type(s.seqtypid, -1), 'start', s.seqstart::text,
       'increment', s.seqincrement::text, 'min', s.seqmin::text, 'max', s.seqmax::text, 'cache', s.seqcache::text, 'cycle', s.seqcycle, 'serial', ${IS_SERIAL('s.seqrelid')})
       FROM pg_depend p JOIN pg_sequence s ON s.seqrelid = p.objid WHERE p.classid = 'pg_class'::regclass AND p.refclassid = 'pg_class'::regclass
@@ -158,7 +159,7 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
       JOIN pg_attribute t ON t.attrelid = c.confrelid AND t.attnum = u.num) END,
     'onUpdate', c.confupdtype, 'onDelete', c.confdeltype,
     'unsupported', CASE WHEN c.contype = 'f' AND to_jsonb(c) ->> 'confdelsetcols' IS NOT NULL THEN 'sets only some of its fields' END,
-    'uses', CASE WHEN c.contype = 'c' THEN ${usedBy("'pg_constraint'::regclass", 'c.oid', 'of a table')} END,
+    'uses', CASE WHEN c.contype = 'c' THEN ${usedBy("'pg_constraint'::regclass", 'c.oid')} END,
     'options', concat_ws(' ', CASE WHEN COALESCE((to_jsonb(ki) ->> 'indnullsnotdistinct')::boolean, false) THEN 'NULLS NOT DISTINCT' END,
       CASE WHEN ki.indnatts > ki.indnkeyatts THEN 'INCLUDE (' || (SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY u.n)
         FROM unnest(ki.indkey::int2[]) WITH ORDINALITY u(num, n) JOIN pg_attribute t ON t.attrelid = r.oid AND t.attnum = u.num WHERE u.n > ki.indnkeyatts) || ')' END,
@@ -171,9 +172,9 @@ LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', c.conname, 'type', 
   LEFT JOIN pg_class kc ON kc.oid = ki.indexrelid WHERE c.conrelid = r.oid AND c.contype NOT IN ('n', 't', 'x') AND NOT (c.contype = 'f' AND c.conparentid <> 0)
     AND NOT (c.contype = 'f' AND f.relnamespace IN (SELECT oid FROM ns) AND (f.relispartition OR ${isInherited('f')}))) k ON true
 LEFT JOIN LATERAL (SELECT json_agg(json_build_object('name', ic.relname, 'unique', i.indisunique, 'valid', i.indisvalid,
-    'uses', ${usedBy("'pg_class'::regclass", 'i.indexrelid', 'of a table')},
+    'uses', ${usedBy("'pg_class'::regclass", 'i.indexrelid')},
     'plain', p.plain, 'definition', CASE WHEN NOT p.plain THEN pg_get_indexdef(i.indexrelid) ELSE '' END,
-    'columns', CASE WHEN p.plain THEN to_json(i.indkey::int2[]) ELSE (SELECT json_agg(DISTINCT e.refobjsubid) FROM pg_depend e
+    'columns', CASE WHEN p.plain THEN to_json(i.indkey::int2[]) ELSE (SELECT COALESCE(json_agg(DISTINCT e.refobjsubid), '[0]') FROM pg_depend e
       WHERE e.classid = 'pg_class'::regclass AND e.objid = i.indexrelid AND e.refclassid = 'pg_class'::regclass AND e.refobjid = i.indrelid AND e.refobjsubid > 0) END,
     'options', i.indoption::int2[]) ORDER BY ic.relname) j
   FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam

@@ -1,4 +1,4 @@
-import { isInherited, usedBy } from './uses.ts';
+import { isInherited, isUsableIn, usedBy } from './uses.ts';
 
 /*
  * SQL for statements about tables that the definition of a table does not have. `ns` has the schemas and `rel` their relations, each with its path.
@@ -22,10 +22,6 @@ export const IS_SERIAL = (sequence: string): string =>
 
 /** Whether a table is created by an object: a partition, or one that inherits. */
 const IS_OWN = `(c.relispartition OR ${isInherited('c')})`;
-
-/** What a part of the table `c` uses that is not there when the part is created; null for nothing. */
-const missing = (catalog: string, oid: string, isLate = 'false'): string =>
-  `CASE WHEN c.is_own OR c.relkind = 'm' OR ${isLate} THEN ${usedBy(catalog, oid, 'after tables')} ELSE ${usedBy(catalog, oid, 'of a table')} END`;
 
 const ALTER = "CASE c.relkind WHEN 'm' THEN 'ALTER MATERIALIZED VIEW ' ELSE 'ALTER TABLE ' END || c.path";
 // The tables that inherit from it have statistics of their own, and take over how a column is stored.
@@ -54,11 +50,11 @@ def AS MATERIALIZED (SELECT d.oid, c.rel, c.attname, c.path, c.relkind, pg_get_e
 sequenced AS MATERIALIZED (SELECT c.oid AS rel, c.relname, c.path, q.* FROM own c CROSS JOIN LATERAL (SELECT a.attname, s.oid AS seq, s.relname AS seqname, NOT (o.deptype = 'i' OR ${IS_SERIAL('s.oid')}) AS is_object
   FROM pg_depend o JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S' JOIN pg_attribute a ON a.attrelid = o.refobjid AND a.attnum = o.refobjsubid AND a.attnum > 0
   WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = c.oid AND o.deptype IN ('a', 'i') OFFSET 0) q),
-idx AS MATERIALIZED (SELECT x.*, c.is_own AS of_own FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE x.indisvalid AND ${missing("'pg_class'::regclass", 'x.indexrelid')} IS NULL),
-con AS MATERIALIZED (SELECT k.*, k.contype = 'f' AND k.confrelid <> k.conrelid AND k.conparentid = 0 AND EXISTS (SELECT FROM own f WHERE f.oid = k.confrelid AND f.is_own) AS is_late FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${missing("'pg_constraint'::regclass", 'k.oid', "k.contype = 'f'")} IS NULL),
+idx AS MATERIALIZED (SELECT x.*, c.is_own AS of_own FROM own c JOIN pg_index x ON x.indrelid = c.oid WHERE x.indisvalid AND ${usedBy("'pg_class'::regclass", 'x.indexrelid')} IS NULL),
+con AS MATERIALIZED (SELECT k.*, k.contype = 'f' AND k.confrelid <> k.conrelid AND k.conparentid = 0 AND EXISTS (SELECT FROM own f WHERE f.oid = k.confrelid AND f.is_own) AS is_late FROM own c JOIN pg_constraint k ON k.conrelid = c.oid WHERE ${usedBy("'pg_constraint'::regclass", 'k.oid')} IS NULL),
 line AS (
   SELECT a.rel, 1 AS part, ${COLUMN_ONLY} || COALESCE(' SET DEFAULT ' || a.value, ' DROP DEFAULT') AS text
-  FROM def a WHERE a.value IS DISTINCT FROM a.parent_value AND ${usedBy("'pg_attrdef'::regclass", 'a.oid', 'after tables')} IS NULL
+  FROM def a WHERE a.value IS DISTINCT FROM a.parent_value AND ${usedBy("'pg_attrdef'::regclass", 'a.oid')} IS NULL
   UNION ALL SELECT c.rel, 1, 'ALTER TABLE ' || c.path || ' ALTER COLUMN ' || quote_ident(c.attname) || ' SET NOT NULL' FROM col c WHERE c.is_own AND c.attnotnull AND NOT c.parent_required
   UNION ALL SELECT c.oid, 2, ${ALTER} || ' SET (' || ${parameters("c.reloptions || (SELECT array_agg('toast.' || o) FROM pg_class t, unnest(t.reloptions) o WHERE t.oid = c.reltoastrelid)")} || ')'
   FROM own c WHERE c.is_own AND (c.reloptions IS NOT NULL OR EXISTS (SELECT FROM pg_class t WHERE t.oid = c.reltoastrelid AND t.reloptions IS NOT NULL))
@@ -79,6 +75,7 @@ line AS (
   UNION ALL SELECT c.oid, 7, ${ALTER} || ' REPLICA IDENTITY ' || CASE c.relreplident WHEN 'f' THEN 'FULL' WHEN 'n' THEN 'NOTHING' ELSE 'USING INDEX ' || (SELECT quote_ident(i.relname)
       FROM idx x JOIN pg_class i ON i.oid = x.indexrelid WHERE x.indrelid = c.oid AND x.indisreplident) END
   FROM own c WHERE c.relreplident IN ('f', 'n') OR c.relreplident = 'i' AND EXISTS (SELECT FROM idx x WHERE x.indrelid = c.oid AND x.indisreplident)
+  UNION ALL SELECT c.oid, 7, ${ALTER} || ' OF ' || format_type(c.reloftype, NULL) FROM own c WHERE c.reloftype <> 0 AND ${isUsableIn('pg_type', 'c.reloftype')}
   UNION ALL SELECT c.oid, 8, 'COMMENT ON TABLE ' || c.path || ' IS ' || quote_literal(d.description)
   FROM own c JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = c.oid AND d.objsubid = 0 WHERE c.is_own
   UNION ALL SELECT c.rel, 8, 'COMMENT ON COLUMN ' || c.path || '.' || quote_ident(c.attname) || ' IS ' || quote_literal(d.description)
@@ -113,7 +110,7 @@ FROM own c JOIN pg_inherits i ON i.inhrelid = c.oid JOIN pg_class p ON p.oid = i
 UNION ALL SELECT 'inherited_table', c.name, ${CREATE} || COALESCE((SELECT E' (\\n  ' || string_agg(quote_ident(a.attname) || ' ' || CASE WHEN s.is_serial THEN replace(replace(format_type(a.atttypid, NULL), 'integer', 'int'), 'int', 'serial')
     ELSE format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END
       || CASE WHEN a.attidentity <> '' THEN CASE a.attidentity WHEN 'a' THEN ' GENERATED ALWAYS' ELSE ' GENERATED BY DEFAULT' END || ' AS IDENTITY' || ${IDENTITY_OPTIONS}
-        WHEN ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'after tables')} IS NOT NULL THEN '' WHEN a.attgenerated <> '' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ')' || CASE a.attgenerated WHEN 's' THEN ' STORED' ELSE ' VIRTUAL' END
+        WHEN ${usedBy("'pg_attrdef'::regclass", 'd.oid')} IS NOT NULL THEN '' WHEN a.attgenerated <> '' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ')' || CASE a.attgenerated WHEN 's' THEN ' STORED' ELSE ' VIRTUAL' END
         ELSE COALESCE(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '') END END || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END, E',\\n  ' ORDER BY a.attnum) || E'\\n)'
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     LEFT JOIN pg_depend o ON o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.refobjid = a.attrelid AND o.refobjsubid = a.attnum AND o.deptype = 'i' LEFT JOIN pg_sequence q ON q.seqrelid = o.objid

@@ -6,7 +6,7 @@ import { catalogRows, ofExtension } from './catalog-rows.ts';
 import { modelName, relationName, type Schemas } from './namespaces.ts';
 import { IS_SERIAL } from './table-statements.ts';
 import { inSchema, OTHER_OBJECTS } from './unsupported-others.ts';
-import { isInherited, USES } from './uses.ts';
+import { isInherited, isUsableIn, USES } from './uses.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
 export async function readUnsupportedObjects(exec: ExecSql, schemas: Schemas): Promise<UnsupportedObject[]> {
@@ -50,7 +50,7 @@ SELECT collection, field, what FROM (
   WHERE r.relnamespace IN (SELECT oid FROM ns) AND (c.relnamespace NOT IN (SELECT oid FROM ns) OR c.relkind = 'f') AND r.relkind = 'p'
   UNION ALL SELECT r.name, a.attname, 'has its own collation, which svc does not set'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type t ON t.oid = a.atttypid
-  WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation
+  WHERE a.attcollation >= 16384 AND a.attcollation <> t.typcollation AND NOT ${isUsableIn('pg_collation', 'a.attcollation')}
   UNION ALL SELECT r.name, a.attname, 'takes its values from the sequence ' || c.oid::regclass || ', which has another name in a new database'
   FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.oid AND d.refobjsubid = a.attnum
     AND d.deptype IN ('a', 'i') JOIN pg_class c ON c.oid = d.objid AND c.relkind = 'S'
@@ -60,8 +60,7 @@ SELECT collection, field, what FROM (
     JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass JOIN pg_class c ON c.oid = d.refobjid AND c.relkind = 'S' AND c.relnamespace NOT IN (SELECT oid FROM ns)
   WHERE pg_get_expr(f.adbin, f.adrelid) ~ '^nextval\\(''.*''::regclass\\)$'
   UNION ALL SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
-    SELECT o.oprnamespace AS ns, 'operator ' || (SELECT ns.path || o.oprname FROM ns WHERE ns.oid = o.oprnamespace) AS what, 'pg_operator'::regclass AS class, o.oid FROM pg_operator o
-    UNION ALL SELECT l.collnamespace, 'collation ' || ${inSchema('l.collname', 'l.collnamespace')}, 'pg_collation'::regclass, l.oid FROM pg_collation l
+    SELECT o.oprnamespace AS ns, 'operator ' || (SELECT ns.path || o.oprname FROM ns WHERE ns.oid = o.oprnamespace) AS what, 'pg_operator'::regclass AS class, o.oid FROM pg_operator o WHERE o.oprcode = 0
     UNION ALL SELECT t.typnamespace, 'type ' || ${inSchema('t.typname', 't.typnamespace')}, 'pg_type'::regclass, t.oid FROM pg_type t WHERE t.typtype = 'b' AND t.typelem = 0) made
   WHERE made.ns IN (SELECT oid FROM ns)
     AND NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = made.class AND e.objid = made.oid AND e.deptype = 'e')

@@ -1,7 +1,7 @@
 import { IS_CAST_OF } from './casts-and-text-search.ts';
 import { ofExtension } from './catalog-rows.ts';
 import { printedName, relationName } from './namespaces.ts';
-import { usedBy } from './uses.ts';
+import { isUsableIn, usedBy } from './uses.ts';
 
 /** Whether something is neither of an extension nor part of the server or of another object. */
 const isMade = (catalog: string, oid: string): string =>
@@ -51,7 +51,7 @@ export const OTHER_OBJECTS = `
         AND n.nspacl IS DISTINCT FROM (SELECT i.initprivs FROM pg_init_privs i WHERE i.classoid = 'pg_namespace'::regclass AND i.objoid = n.oid)) granted) listed
   HAVING count(*) > 0
   UNION ALL SELECT ${relationName('c')}, NULL, 'is a table of the type ' || format_type(c.reloftype, NULL) || ', which svc creates with columns of its own'
-  FROM pg_class c WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.reloftype <> 0
+  FROM pg_class c WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.reloftype <> 0 AND NOT ${isUsableIn('pg_type', 'c.reloftype')}
   UNION ALL SELECT ${relationName('c')}, NULL, 'has objects that are left out, because of a dot in its name: ' || string_agg(o.name, ', ' ORDER BY o.name)
   FROM pg_class c JOIN (SELECT tgrelid AS rel, tgname AS name FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT ev_class, rulename FROM pg_rewrite WHERE rulename <> '_RETURN'
     UNION ALL SELECT conrelid, conname FROM pg_constraint WHERE contype = 'x' UNION ALL SELECT polrelid, polname FROM pg_policy) o ON o.rel = c.oid
@@ -73,12 +73,12 @@ export const OTHER_OBJECTS = `
   WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.relkind IN ('r', 'p') AND i.inhseqno = 1 AND parent.names IS DISTINCT FROM (SELECT array_agg(f.attname ORDER BY f.number) FROM (SELECT a.attname, row_number() OVER (ORDER BY a.attnum) AS number
     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) f WHERE f.number <= cardinality(parent.names))
   UNION ALL SELECT name, NULL, 'has the ' || what || ', which uses ' || uses || ', which migrations do not create' FROM (
-    SELECT ${relationName('c')} AS name, 'default of ' || quote_ident(a.attname) AS what, ${usedBy("'pg_attrdef'::regclass", 'd.oid', 'after tables')} AS uses
+    SELECT ${relationName('c')} AS name, 'default of ' || quote_ident(a.attname) AS what, ${usedBy("'pg_attrdef'::regclass", 'd.oid')} AS uses
     FROM part c JOIN pg_attrdef d ON d.adrelid = c.oid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.adnum
-    UNION ALL SELECT ${relationName('c')}, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid', 'after tables')} FROM part c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype <> 'x' AND k.coninhcount = 0
-    UNION ALL SELECT ${relationName('c')}, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid', 'after tables')} FROM part f JOIN pg_constraint k ON k.confrelid = f.oid AND k.contype = 'f' AND k.coninhcount = 0
+    UNION ALL SELECT ${relationName('c')}, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid')} FROM part c JOIN pg_constraint k ON k.conrelid = c.oid WHERE k.contype <> 'x' AND k.coninhcount = 0
+    UNION ALL SELECT ${relationName('c')}, 'constraint ' || quote_ident(k.conname), ${usedBy("'pg_constraint'::regclass", 'k.oid')} FROM part f JOIN pg_constraint k ON k.confrelid = f.oid AND k.contype = 'f' AND k.coninhcount = 0
       JOIN pg_class c ON c.oid = k.conrelid WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.oid NOT IN (SELECT oid FROM part)
-    UNION ALL SELECT ${relationName('c')}, 'index ' || quote_ident(x.relname), ${usedBy("'pg_class'::regclass", 'x.oid', 'after tables')} FROM part c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid
+    UNION ALL SELECT ${relationName('c')}, 'index ' || quote_ident(x.relname), ${usedBy("'pg_class'::regclass", 'x.oid')} FROM part c JOIN pg_index i ON i.indrelid = c.oid JOIN pg_class x ON x.oid = i.indexrelid
       WHERE NOT x.relispartition AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = x.oid AND k.contype = 'x')) left_out WHERE uses IS NOT NULL
   UNION ALL SELECT ${relationName('c')}, NULL, 'has the statistics ' || s.stxnamespace::regnamespace || '.' || quote_ident(s.stxname) || ' in another schema'
   FROM pg_class c JOIN pg_statistic_ext s ON s.stxrelid = c.oid WHERE c.relnamespace IN (SELECT oid FROM ns) AND s.stxnamespace NOT IN (SELECT oid FROM ns)`;

@@ -28,11 +28,13 @@ interface Kind {
 const KINDS: Readonly<Record<string, Kind>> = {
   schema: { head: 'create schema [if not exists]' },
   extension: { head: 'create extension [if not exists]' },
+  collation: { head: 'create collation [if not exists]' },
   type: { head: 'create type' },
   domain: { head: 'create domain' },
   sequence: { head: 'create [unlogged] sequence [if not exists]' },
   function: { head: 'create [or replace] function', replaceable: true },
   procedure: { head: 'create [or replace] procedure', replaceable: true },
+  operator: { head: 'create operator' },
   aggregate: { head: 'create [or replace] aggregate', replaceable: true },
   cast: { head: 'create cast' },
   text_search_dictionary: { head: 'create text search dictionary' },
@@ -52,18 +54,20 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 const IN_THE_WAY: ReadonlySet<string> = new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']);
 /** They have no name that others could use. */
-const UNNAMED: ReadonlySet<string> = new Set(['extension', 'cast', 'row_security', 'settings']);
+const UNNAMED: ReadonlySet<string> = new Set(['extension', 'operator', 'cast', 'row_security', 'settings']);
 
 export const objects: ObjectRules<PostgresqlStep> = {
   kinds: Object.keys(KINDS),
   beforeTables: new Set([
     'schema',
     'extension',
+    'collation',
     'type',
     'domain',
     'sequence',
     'function',
     'procedure',
+    'operator',
     'aggregate',
     'cast',
     'text_search_dictionary',
@@ -71,6 +75,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
   ]),
   independent: new Set(['schema', 'extension']),
   tables: TABLE_KINDS,
+  rowTypes: true,
   // What is renamed is renamed in them too.
   isInTheWay(kind, change) {
     if (change === 'rename') return false;
@@ -102,7 +107,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
   isReplacedInPlace(before, after) {
     const { kind } = after;
     if (isCallable(kind)) return signature(before.definition) === signature(after.definition);
-    return kind !== 'view' && kind !== 'materialized_view' && !kind.startsWith('text_search');
+    return !/view$|^text_search|^collation$/.test(kind);
   },
   compile(operation) {
     if (operation.type !== 'dropObject') assertCreatesObject(operation, operation.definition);
@@ -142,8 +147,14 @@ function assertCreatesObject(object: ObjectName, definition: string): void {
   if (isTableObject(object.kind)) assertTableObject(object, definition);
   if (object.kind === 'settings') return;
   const words = wordsOf(definition);
-  if (object.kind === 'cast') assertCreates(object, castIn(object, words));
-  else assertCreates(object, object.kind === 'exclusion' ? exclusionIn(object, words) : creationIn(object, words));
+  const inWords = object.kind === 'cast' ? castIn : object.kind === 'exclusion' ? exclusionIn : creationIn;
+  assertCreates(object, inWords(object, object.kind === 'operator' ? withOperator(words) : words));
+}
+
+/** Each character of an operator is a word of its own otherwise. */
+function withOperator(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('(');
+  return [...words.slice(0, 2), words.slice(2, end).join(''), ...words.slice(end)];
 }
 
 function creationIn(object: ObjectName, words: readonly string[]): Creation {
@@ -153,7 +164,7 @@ function creationIn(object: ObjectName, words: readonly string[]): Creation {
     words,
     start: headLength(head, words),
     unquote: pathIn,
-    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${ofTable ? quoteIdentifier(name) : qualified(name, '')} …`,
+    example: `${head.replace(/ \[[^\]]*\]/g, '').toUpperCase()} ${ofTable ? quoteIdentifier(name) : pathText(object.kind, name)} …`,
     expected: {
       name,
       ...(ofTable && { table: tablePart(object.name) }),
@@ -199,10 +210,17 @@ function headLength(head: string, words: readonly string[]): number | undefined 
   return at;
 }
 
+/** An operator cannot be quoted. */
+function pathText(kind: string, path: string): string {
+  const { schema, name } = relationOf(path);
+  if (kind !== 'operator') return qualified(path, '');
+  return schema === undefined ? name : `${quoteIdentifier(schema)}.${name}`;
+}
+
 function dropText({ kind, name }: ObjectName): string {
   const table = tableOf({ kind, name });
   const own = memberName({ kind, name });
-  const member = table === undefined ? qualified(own, '') : quoteIdentifier(own);
+  const member = table === undefined ? pathText(kind, own) : quoteIdentifier(own);
   if (kind === 'row_security')
     return `ALTER TABLE ${member} DISABLE ROW LEVEL SECURITY;\n\nALTER TABLE ${member} NO FORCE ROW LEVEL SECURITY`;
   if (kind === 'cast') return `DROP CAST (${name})`;

@@ -96,6 +96,7 @@ const FORMS: readonly Form[] = [
     words: 'alter table [only] $table replica identity …',
     undo: ({ table }) => ({ text: `ALTER TABLE ${table} REPLICA IDENTITY DEFAULT` }),
   },
+  { words: 'alter table $table of $type', undo: ({ table }) => ({ text: `ALTER TABLE ${table} NOT OF` }) },
   {
     words: 'alter sequence $sequence owned by $column',
     undo: ({ sequence }) => ({ text: `ALTER SEQUENCE ${sequence} OWNED BY NONE` }),
