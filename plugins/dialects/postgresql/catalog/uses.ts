@@ -30,7 +30,9 @@ const IS_CREATED = `(r.oid < 16384 OR CASE r.class
       'pg_ts_parser'::regclass, 'pg_ts_template'::regclass) END
     OR EXISTS (SELECT FROM pg_depend x WHERE x.classid = r.class AND x.objid = r.oid AND x.deptype = 'e'))`;
 
-const IS_LISTED = (list: string): string => `EXISTS (SELECT FROM ${list} l WHERE l.class = r.class AND l.oid = r.oid)`;
+/** It is counted: by EXISTS, a server may find the rows of the first table only. */
+const IS_LISTED = (list: string): string =>
+  `(SELECT count(*) > 0 FROM ${list} l WHERE l.class = r.class AND l.oid = r.oid)`;
 
 /**
  * Common table expressions of a recursive query. The server computes them when a row needs them. No text names an
@@ -68,7 +70,7 @@ above AS (SELECT t.rel, 'pg_class'::regclass AS class, t.rel AS oid FROM tied t
 
 /**
  * Whether what `r` is can be used by what migrations create, or by the columns of the table `rel`: what needs the table itself cannot.
- * It is counted, because PGlite finds no row of the second table by EXISTS.
+ * It is counted too.
  */
 const isUsable = (rel?: string): string =>
   `(r.oid < 16384 OR ${IS_CREATED} AND NOT ${IS_LISTED('missing')} AND NOT (r.class = 'pg_operator'::regclass AND ${IS_LISTED('late')})${rel === undefined ? '' : ` AND (e.refclassid = 'pg_class'::regclass OR (SELECT count(*) = 0 FROM above u WHERE u.rel = ${rel} AND u.class = r.class AND u.oid = r.oid))`})`;
