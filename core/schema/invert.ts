@@ -117,13 +117,8 @@ export function withoutNeedlessDrops(down: readonly MigrationOperation[], after:
   });
 }
 
-const DROPS: ReadonlySet<string> = new Set([
-  'dropIndex',
-  'dropConstraint',
-  'dropField',
-  'dropCollection',
-  'dropObject',
-]);
+/** Not of objects: a check, a computed field or an index may need a function that is dropped in between. */
+const DROPS: ReadonlySet<string> = new Set(['dropIndex', 'dropConstraint', 'dropField', 'dropCollection']);
 
 function createsCollection(operation: CreateCollection, before: SchemaModel): boolean {
   const { temporary, ifNotExists } = operation.options?.sqlOptions ?? {};
