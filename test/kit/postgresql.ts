@@ -83,7 +83,7 @@ export const postgresqlUnderTest: DialectUnderTest = {
   createDatabase: freshDatabase,
   urlAt: (port) => `postgresql://postgres@127.0.0.1:${port}/shop`,
   async addUnsupportedObject(connection, table) {
-    await connection.query('CREATE COLLATION odd FROM "C"');
-    await connection.query(`ALTER TABLE ${quoteIdentifier(table)} ADD COLUMN label text COLLATE odd`);
+    await connection.query("CREATE SCHEMA odd; CREATE TYPE odd.mood AS ENUM ('sad')");
+    await connection.query(`ALTER TABLE ${quoteIdentifier(table)} ADD COLUMN label odd.mood`);
   },
 };
