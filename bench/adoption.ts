@@ -27,7 +27,7 @@ const INTRODUCTION = `# A database made again
 one feature that a grown database may have, in tables and objects of its own, some with rows. All of them are pulled together and
 made again on an empty database; then every fact of both catalogs is compared. \`generate\` must find nothing in either, \`check\`
 must be clean, and a rollback must leave nothing. On PostgreSQL, the configuration
-[lists all schemas](postgresql.md#more-than-one-schema).
+[lists all schemas](postgresql.md#more-than-one-schema) and asks for [privileges](objects.md#privileges).
 
 - **same**: every fact is the same.
 - **refused with a reason**: something is left out, and a warning of \`pull\` says what and why.

@@ -13,7 +13,7 @@ cross join lateral (
     r.relrowsecurity, r.relforcerowsecurity, r.relreplident, pg_get_expr(r.relpartbound, r.oid),
     case r.relkind when 'p' then pg_get_partkeydef(r.oid) end, r.relacl, nullif(r.reloftype, 0)::regtype, obj_description(r.oid, 'pg_class')) as fact
   union all select concat_ws(' ', 'column', row_number() over (order by a.attnum), a.attname, format_type(a.atttypid, a.atttypmod), a.attndims > 1, a.attnotnull, 'default', pg_get_expr(d.adbin, d.adrelid),
-    'identity', a.attidentity, a.attgenerated, (select collname from pg_collation where oid = a.attcollation), a.attstorage, to_jsonb(a) ->> 'attcompression',
+    'identity', a.attidentity, a.attgenerated, (select collname from pg_collation where oid = a.attcollation), a.attstorage, to_jsonb(a) ->> 'attcompression', a.attacl,
     nullif(a.attstattarget, -1), a.attislocal, a.attinhcount, (select string_agg(o, ',') from unnest(a.attoptions) o where o like 'n\\_d%'), col_description(r.oid, a.attnum),
     (select string_agg(concat_ws(' ', 'sequence', s.seqtypid::regtype, s.seqstart, s.seqincrement, s.seqmax, s.seqmin, s.seqcache, s.seqcycle), ',' order by s.seqrelid::regclass::text)
       from pg_depend p join pg_sequence s on s.seqrelid = p.objid where p.refobjid = r.oid and p.refobjsubid = a.attnum and p.deptype in ('a', 'i') and p.classid = 'pg_class'::regclass))

@@ -13,7 +13,7 @@ import { type Facts, type Remade, remakeFrom } from './remake-files.ts';
 export interface Grown {
   readonly setup: string;
   readonly cases: RemadeCases;
-  /** All schemas of the database are listed in the configuration; by default only the first one is read. */
+  /** The configuration lists all schemas of the database and has the option `grants`; by default only the first one is read. */
   readonly allSchemas?: true;
 }
 
@@ -46,7 +46,7 @@ export async function remake(engine: TestEngine, { setup, cases, allSchemas }: G
       const before = await facts(source);
       await source.close();
 
-      const options = schemas === undefined ? {} : { schemas };
+      const options = schemas === undefined ? {} : { schemas, options: { grants: true } };
       result = await remakeFrom({ from, to, before, options, readMade: () => read(connectTo, facts) });
     }),
   );

@@ -4,6 +4,8 @@ import { quoteLiteral } from '../compile/literal.ts';
 export interface Schemas {
   readonly home: string;
   readonly others: readonly string[];
+  /** Whether privileges are objects. */
+  readonly grants?: boolean;
 }
 
 /** What is read: the schemas, or the temporary one, whose objects may use what is in the schemas. */

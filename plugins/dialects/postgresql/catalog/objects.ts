@@ -19,6 +19,7 @@ import { isInvalidStatement } from '../connection/errors.ts';
 import { AGGREGATE_STATEMENT, functionName, ROUTINE_ARGUMENTS } from './aggregate-statement.ts';
 import { CASTS_AND_TEXT_SEARCH } from './casts-and-text-search.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
+import { GRANTS, GRANTS_OF } from './grants.ts';
 import { memberName, modelName, printedName, type Schemas, type Scope } from './namespaces.ts';
 import { OPERATORS_AND_COLLATIONS } from './operators-and-collations.ts';
 import { IS_SERIAL, TABLE_OBJECTS, TABLE_STATEMENTS } from './table-statements.ts';
@@ -71,6 +72,7 @@ const COMPARED_AS_STATEMENTS: ReadonlySet<string> = new Set([
   'settings',
   'operator',
   'cast',
+  'grants',
 ]);
 
 async function normalizeObject(exec: ExecSql, schemas: Schemas, object: DatabaseObject): Promise<DatabaseObject> {
@@ -124,7 +126,7 @@ async function printedPaths(exec: ExecSql, paths: readonly string[]): Promise<re
 
 function likeFound(object: DatabaseObject, all: ObjectModel): DatabaseObject {
   const found = all.get(objectKey(object));
-  return found && sameStatements(object.definition, found.definition) ? found : object;
+  return found && sameStatements(object.kind, object.definition, found.definition) ? found : object;
 }
 
 /** A view may have triggers and rules too, which `LIKE` copies the columns for. */
@@ -190,6 +192,7 @@ rel AS MATERIALIZED (SELECT c.*, ${modelName('c.relname')} AS name, ${printedNam
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S') AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}
     AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent WHERE i.inhrelid = c.oid AND p.relnamespace NOT IN (SELECT oid FROM ns) AND c.relispartition)),
 ${TABLE_STATEMENTS},
+${scope.grants && !scope.isTemporary ? `${GRANTS},` : ''}
 made AS (
 SELECT 'schema' AS kind, n.nspname::text AS name, 'CREATE SCHEMA IF NOT EXISTS ' || quote_ident(n.nspname) AS definition, 'SCHEMA ' || quote_ident(n.nspname) AS comment_on, obj_description(n.oid, 'pg_namespace') AS comment, 'pg_namespace'::regclass AS class, n.oid AS oid
 FROM pg_namespace n WHERE n.oid NOT IN (SELECT oid FROM ns WHERE is_home) AND n.nspname <> 'public' AND n.nspname !~ '^pg_' AND (n.oid IN (SELECT oid FROM ns) OR n.oid IN (SELECT extnamespace FROM pg_extension))
@@ -266,6 +269,7 @@ UNION ALL SELECT 'policy', c.name || '.' || ${memberName('p.polname')}, 'CREATE 
   || CASE WHEN p.polroles = '{0}' THEN '' ELSE ' TO ' || (SELECT string_agg(quote_ident(r.rolname), ', ' ORDER BY r.rolname) FROM pg_roles r WHERE r.oid = ANY (p.polroles)) END
   || COALESCE(E'\\n  USING (' || pg_get_expr(p.polqual, c.oid) || ')', '') || COALESCE(E'\\n  WITH CHECK (' || pg_get_expr(p.polwithcheck, c.oid) || ')', ''),
   'POLICY ' || quote_ident(p.polname) || ' ON ' || c.path, obj_description(p.oid, 'pg_policy'), 'pg_policy'::regclass, p.oid
-FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${IS_NAMEABLE})
+FROM rel c JOIN pg_policy p ON p.polrelid = c.oid WHERE ${IS_NAMEABLE}
+${scope.grants && !scope.isTemporary ? `UNION ALL ${GRANTS_OF}` : ''})
 SELECT kind, name, definition || COALESCE(E';\\n\\nCOMMENT ON ' || comment_on || ' IS ' || quote_literal(comment), '') AS definition,
   ${scope.isTemporary ? 'NULL' : `COALESCE(${usedByNode('made.class', 'made.oid')}, ${usedBy('made.class', 'made.oid')})`} AS uses FROM made ORDER BY kind, name`;

@@ -3,9 +3,10 @@ import { isKeptName } from '../../../../core/schema/names.ts';
 import type { ExecSql } from '../../sql/session.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { catalogRows, ofExtension } from './catalog-rows.ts';
+import { GRANTS } from './grants.ts';
 import { modelName, relationName, type Schemas } from './namespaces.ts';
 import { IS_SERIAL } from './table-statements.ts';
-import { inSchema, OTHER_OBJECTS } from './unsupported-others.ts';
+import { inSchema, otherObjects } from './unsupported-others.ts';
 import { isInherited, isUsableIn, USES } from './uses.ts';
 
 /** What neither a model nor an object describes: foreign tables, inheritance, storage and others. */
@@ -25,7 +26,7 @@ const missing = ({ others }: Schemas): string =>
   FROM unnest(ARRAY[${others.map(quoteLiteral).join(', ')}]::text[]) AS listed(name) WHERE to_regnamespace(quote_ident(name)) IS NULL`;
 
 const query = (schemas: Schemas) => `
-WITH RECURSIVE ${USES(schemas)},
+WITH RECURSIVE ${USES(schemas)},${schemas.grants ? `${GRANTS},` : ''}
 part AS (SELECT c.* FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relispartition OR ${isInherited('c')}),
 own AS MATERIALIZED (
   SELECT c.oid, ${modelName('c.relname')} AS name, c.relname, c.relkind, c.relnamespace FROM pg_class c JOIN ns ON ns.oid = c.relnamespace
@@ -67,5 +68,5 @@ SELECT collection, field, what FROM (
   UNION ALL SELECT NULL, NULL, 'has the event trigger ' || quote_ident(t.evtname) || ', which svc cannot create' FROM pg_event_trigger t
   WHERE NOT ${ofExtension('pg_event_trigger', 't.oid')}
   UNION ALL ${missing(schemas)}
-  UNION ALL ${OTHER_OBJECTS}
+  UNION ALL ${otherObjects(schemas)}
 ) found ORDER BY collection NULLS LAST, field NULLS FIRST, what`;

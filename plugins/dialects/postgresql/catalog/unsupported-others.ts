@@ -1,6 +1,7 @@
 import { IS_CAST_OF } from './casts-and-text-search.ts';
 import { ofExtension } from './catalog-rows.ts';
-import { printedName, relationName } from './namespaces.ts';
+import { OTHER_GRANTS } from './grants.ts';
+import { printedName, relationName, type Schemas } from './namespaces.ts';
 import { isUsableIn, usedBy } from './uses.ts';
 
 /** Whether something is neither of an extension nor part of the server or of another object. */
@@ -19,8 +20,15 @@ const isGranted = (acl: string, owner: string): string =>
 const isGrantedOrRevoked = (acl: string, owner: string): string =>
   `${acl} IS NOT NULL AND (EXISTS (SELECT 1 FROM aclexplode(${acl}) a WHERE a.grantee NOT IN (0, ${owner})) OR NOT EXISTS (SELECT 1 FROM aclexplode(${acl}) a WHERE a.grantee = 0))`;
 
+const PRIVILEGES = `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}
+        AND (${isGranted('c.relacl', 'c.relowner')} OR EXISTS (SELECT 1 FROM pg_attribute f WHERE f.attrelid = c.oid AND NOT f.attisdropped AND ${isGranted('f.attacl', 'c.relowner')}))
+      UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace IN (SELECT oid FROM ns) AND ${isMade('pg_proc', 'p.oid')} AND ${isGrantedOrRevoked('p.proacl', 'p.proowner')}
+      UNION ALL SELECT format_type(t.oid, NULL) FROM pg_type t WHERE t.typnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_type', 't.oid')} AND ${isGrantedOrRevoked('t.typacl', 't.typowner')}
+      UNION ALL SELECT 'the schema ' || quote_ident(n.nspname) FROM pg_namespace n WHERE n.oid IN (SELECT oid FROM ns) AND n.nspacl IS NOT NULL
+        AND n.nspacl IS DISTINCT FROM (SELECT i.initprivs FROM pg_init_privs i WHERE i.classoid = 'pg_namespace'::regclass AND i.objoid = n.oid)`;
+
 /** Rows of what no object of the schemas `ns` describes: collection, field, what. */
-export const OTHER_OBJECTS = `
+export const otherObjects = ({ grants }: Schemas): string => `
   SELECT NULL, NULL, 'has the ' || what || ', which svc cannot create' FROM (
     SELECT 'cast from ' || format_type(k.castsource, NULL) || ' to ' || format_type(k.casttarget, NULL) AS what FROM pg_cast k WHERE ${isMade('pg_cast', 'k.oid')} AND NOT ${IS_CAST_OF}
     UNION ALL SELECT 'publication ' || quote_ident(p.pubname) FROM pg_publication p
@@ -43,12 +51,7 @@ export const OTHER_OBJECTS = `
   UNION ALL SELECT NULL, NULL, 'has privileges of other users on ' || string_agg(name, ', ' ORDER BY name) FILTER (WHERE number <= 5) || CASE WHEN count(*) > 5
     THEN ' and ' || count(*) - 5 || ' others' ELSE '' END || ', which svc does not create' FROM (
     SELECT name, row_number() OVER (ORDER BY name) AS number FROM (
-      SELECT c.oid::regclass::text AS name FROM pg_class c WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.relname !~ '^_svc_' AND NOT ${ofExtension('pg_class', 'c.oid')}
-        AND (${isGranted('c.relacl', 'c.relowner')} OR EXISTS (SELECT 1 FROM pg_attribute f WHERE f.attrelid = c.oid AND NOT f.attisdropped AND ${isGranted('f.attacl', 'c.relowner')}))
-      UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace IN (SELECT oid FROM ns) AND ${isMade('pg_proc', 'p.oid')} AND ${isGrantedOrRevoked('p.proacl', 'p.proowner')}
-      UNION ALL SELECT format_type(t.oid, NULL) FROM pg_type t WHERE t.typnamespace IN (SELECT oid FROM ns) AND ${isMade('pg_type', 't.oid')} AND ${isGrantedOrRevoked('t.typacl', 't.typowner')}
-      UNION ALL SELECT 'the schema ' || quote_ident(n.nspname) FROM pg_namespace n WHERE n.oid IN (SELECT oid FROM ns) AND n.nspacl IS NOT NULL
-        AND n.nspacl IS DISTINCT FROM (SELECT i.initprivs FROM pg_init_privs i WHERE i.classoid = 'pg_namespace'::regclass AND i.objoid = n.oid)) granted) listed
+      ${grants ? OTHER_GRANTS : PRIVILEGES}) granted) listed
   HAVING count(*) > 0
   UNION ALL SELECT ${relationName('c')}, NULL, 'is a table of the type ' || format_type(c.reloftype, NULL) || ', which svc creates with columns of its own'
   FROM pg_class c WHERE c.relnamespace IN (SELECT oid FROM ns) AND c.reloftype <> 0 AND NOT ${isUsableIn('pg_type', 'c.reloftype')}

@@ -50,11 +50,12 @@ const KINDS: Readonly<Record<string, Kind>> = {
   trigger: { head: 'create [or replace] [constraint] trigger', ofTable: true },
   row_security: { head: 'alter table [only]' },
   policy: { head: 'create policy', ofTable: true },
+  grants: { head: '' },
 };
 
 const IN_THE_WAY: ReadonlySet<string> = new Set(['view', 'materialized_view', 'rule', 'trigger', 'policy']);
 /** They have no name that others could use. */
-const UNNAMED: ReadonlySet<string> = new Set(['extension', 'operator', 'cast', 'row_security', 'settings']);
+const UNNAMED: ReadonlySet<string> = new Set(['extension', 'operator', 'cast', 'row_security', 'settings', 'grants']);
 
 export const objects: ObjectRules<PostgresqlStep> = {
   kinds: Object.keys(KINDS),
@@ -145,7 +146,7 @@ const unquoted = (name: string): string => (/^"(?:[^"]|"")*"$/.test(name) ? path
 function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);
   if (isTableObject(object.kind)) assertTableObject(object, definition);
-  if (object.kind === 'settings') return;
+  if (object.kind === 'settings' || object.kind === 'grants') return;
   const words = wordsOf(definition);
   const inWords = object.kind === 'cast' ? castIn : object.kind === 'exclusion' ? exclusionIn : creationIn;
   assertCreates(object, inWords(object, object.kind === 'operator' ? withOperator(words) : words));

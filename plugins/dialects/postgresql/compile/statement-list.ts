@@ -1,6 +1,7 @@
 import { SvcError } from '../../../../core/errors.ts';
 import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectName } from '../../sql/objects.ts';
+import { grantOf } from './grants.ts';
 import { quoteLiteral } from './literal.ts';
 import { pathIn, qualified, qualifiedIn } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
@@ -183,15 +184,16 @@ export function partsOf(definition: string): readonly Part[] {
 
 /** Throws `migration_invalid` for a statement that is about something else than the table, or of no known form. */
 export function assertAbout(object: ObjectName, parts: readonly Part[]): void {
-  for (const part of parts) formOf(object, part);
+  for (const part of parts) undoOf(object, part);
 }
 
-function formOf(object: ObjectName, part: Part): { readonly form: Form; readonly found: Found } {
+function undoOf(object: ObjectName, part: Part): Undo {
+  if (object.kind === 'grants') return { text: grantOf(object, part).undo };
   for (const form of FORMS) {
     if (form.ofOwnTable && object.kind === 'settings') continue;
     const found = match(form.words, part);
     const table = tableIn(found);
-    if (found && (table === undefined || pathIn(table) === object.name)) return { form, found };
+    if (found && (table === undefined || pathIn(table) === object.name)) return form.undo(found);
   }
   throw new SvcError('migration_invalid', `A statement of "${objectKey(object)}" is not one that belongs there.`, {
     why: `svc does not know how to take it back: ${part.text.slice(0, 200)}`,
@@ -247,7 +249,9 @@ export interface Steps {
 
 export function stepsBetween(object: ObjectName, before: readonly Part[], after: readonly Part[]): readonly Steps[] {
   const gone = before.filter((part) => !after.some((other) => sameWords(part, other)));
-  const added = after.filter((part) => !before.some((other) => sameWords(part, other)));
+  // What takes a grant back takes all that another one gives, too.
+  const isEach = object.kind === 'grants' && gone.length > 0;
+  const added = isEach ? after : after.filter((part) => !before.some((other) => sameWords(part, other)));
   return [
     ...[...gone].reverse().map((part) => undone(object, part)),
     ...added.map(({ text }) => ({ text, sql: text, destructive: false })),
@@ -256,11 +260,10 @@ export function stepsBetween(object: ObjectName, before: readonly Part[], after:
 
 /** What it was about may be gone already, with the index or the field. */
 function undone(object: ObjectName, part: Part): Steps {
-  const { form, found } = formOf(object, part);
-  const { text, sql = `BEGIN EXECUTE ${quoteLiteral(text)}; END`, destructive = false } = form.undo(found);
+  const { text, sql = `BEGIN EXECUTE ${quoteLiteral(text)}; END`, destructive = false } = undoOf(object, part);
   const guarded = sql.replace(
     /END$/,
-    'EXCEPTION WHEN undefined_table OR undefined_column OR undefined_object THEN NULL; END',
+    'EXCEPTION WHEN undefined_table OR undefined_column OR undefined_object OR undefined_function OR invalid_schema_name THEN NULL; END',
   );
   return { text, sql: doBlock(guarded), destructive };
 }

@@ -4,6 +4,7 @@ import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectOperation, ReplaceObject } from '../../../../core/schema/operation.ts';
 import type { ObjectName } from '../../sql/objects.ts';
 import type { RawSql } from '../../sql/statement.ts';
+import { sameGrants } from './grants.ts';
 import { quoteLiteral } from './literal.ts';
 import { pathIn, qualified, quoteIdentifier } from './names.ts';
 import { doBlock } from './plpgsql-guards.ts';
@@ -17,12 +18,13 @@ import { temporaryName } from './temporary-names.ts';
 
 export const TABLE_KINDS: ReadonlySet<string> = new Set(['partition', 'inherited_table']);
 
-export const isTableObject = (kind: string): boolean => kind === 'settings' || TABLE_KINDS.has(kind);
+export const isTableObject = (kind: string): boolean =>
+  kind === 'settings' || kind === 'grants' || TABLE_KINDS.has(kind);
 
 /** Throws `migration_invalid` for a text with anything else. */
 export function assertTableObject(object: ObjectName, definition: string): void {
   const [first, ...rest] = partsOf(definition);
-  assertAbout(object, object.kind === 'settings' && first ? [first, ...rest] : rest);
+  assertAbout(object, !TABLE_KINDS.has(object.kind) && first ? [first, ...rest] : rest);
   if (object.kind === 'partition') partitionOf(object, first);
   if (object.kind === 'inherited_table') parentsOf(object, first);
 }
@@ -68,7 +70,7 @@ const statementOf = (steps: readonly Steps[]): Statement<RawSql> => ({
 
 function replaced(operation: ReplaceObject): readonly Steps[] {
   const [before, after] = [partsOf(operation.was), partsOf(operation.definition)];
-  if (operation.kind === 'settings') return stepsBetween(operation, before, after);
+  if (!TABLE_KINDS.has(operation.kind)) return stepsBetween(operation, before, after);
   const [created, ...rest] = after;
   const [was, ...wasRest] = before;
   const attached = operation.kind === 'partition' ? attach(operation, was, created) : [];
@@ -192,11 +194,14 @@ export function temporaryParents(object: ObjectName, definition: string, schema:
     .join('; ');
 }
 
-/** Whether two texts have the same statements, in any order. */
-export function sameStatements(one: string, other: string): boolean {
+/** Whether two texts of an object have the same statements, in any order, or give the same privileges. */
+export function sameStatements(kind: string, one: string, other: string): boolean {
+  if (kind === 'grants') return sameGrants(partsOf(one).map(wordsOf), partsOf(other).map(wordsOf));
   const normal = (text: string): string => partsOf(text).map(normalWords).sort().join('\n');
   return normal(one) === normal(other);
 }
+
+const wordsOf = ({ words }: Part): readonly string[] => words;
 
 /** Without words that may be left out and quotes that are not needed. */
 const normalWords = ({ words }: Part): string =>

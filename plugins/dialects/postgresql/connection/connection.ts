@@ -30,6 +30,7 @@ import { preflight } from '../run/preflight.ts';
 import { countTable } from '../run/row-count.ts';
 import { RowEstimates } from '../run/row-estimates.ts';
 import { runSegments } from '../run/run.ts';
+import { unknownRoles } from '../run/unknown-roles.ts';
 import { unreadableSchemas } from '../run/unreadable-schemas.ts';
 import { findViolations } from '../run/violations.ts';
 import { codeOf, poolerError, toSvcError } from './errors.ts';
@@ -56,7 +57,8 @@ export async function createConnection({
 }: OpenSession): Promise<Connection<PostgresqlStep>> {
   const { name, backend, exists, version, checksClient, present } = await readSessionInfo(session, settings);
   const schema = `${quoteIdentifier(name)}.`;
-  const schemas = { home: name, others: (settings.schemas ?? []).filter((one) => one !== name) };
+  const { grants } = settings;
+  const schemas = { home: name, others: (settings.schemas ?? []).filter((one) => one !== name), grants };
   const lockContext: LockContext = {
     session,
     schema,
@@ -95,6 +97,7 @@ export async function createConnection({
     const copying = await findCopies(estimates, settings.allowCopy, certain);
     const failures = [
       ...unreadableSchemas(schemas, operations),
+      ...(await unknownRoles(session.exec, operations)),
       ...(await preflight(session.exec, schemas, operations)),
       ...copying.failures,
       ...(await findViolations(session.exec, schema, statements, operations)),

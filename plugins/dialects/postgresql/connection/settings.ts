@@ -29,6 +29,7 @@ export const OPTIONS = {
     "['public', 'billing']",
   ),
   createSchema: booleanOption('whether the first migration creates `schema` if it does not exist', false),
+  grants: booleanOption('whether privileges of others are objects, with files in grants/', false),
   connectTimeoutMs,
   requestTimeoutMs,
   lockTimeoutMs: millisecondsOption(

@@ -30,4 +30,4 @@ function pathsIn(operation: MigrationOperation): readonly string[] {
 }
 
 /** Kinds that are in no schema. */
-const UNQUALIFIED: ReadonlySet<string> = new Set(['schema', 'extension', 'cast']);
+const UNQUALIFIED: ReadonlySet<string> = new Set(['schema', 'extension', 'cast', 'grants']);

@@ -1,0 +1,166 @@
+import * as assert from 'node:assert/strict';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { sameStatements } from '../plugins/dialects/postgresql/compile/table-objects.ts';
+import type { TestEngine } from './kit/engines.ts';
+import { connectedBy, OBJECTS, postgresql } from './kit/object-files.ts';
+import { assertExit, json, LONG, project } from './kit/project.ts';
+import { test } from './kit/test.ts';
+
+/** Privileges of PostgreSQL with the option `grants`: a file for each thing that others than its owner may use. */
+
+const GROWN = `
+create type mood as enum ('sad');
+create domain positive as int check (value > 0);
+create table orders (id serial primary key, total int, "Note" text);
+create table "Odd one" (id int primary key);
+create view open_orders as select id from orders;
+create materialized view all_orders as select id from orders;
+create sequence tickets;
+create function sum_of(a int, b mood) returns int language sql as 'select 1';
+create function sum_of(a text) returns int language sql as 'select 1';
+create aggregate largest(int) (sfunc = int4larger, stype = int);
+create procedure nothing() language plpgsql as 'begin end';
+create table logs (id int, at date) partition by range (at);
+create table logs_2026 partition of logs for values from ('2026-01-01') to ('2027-01-01');
+grant select, insert, delete, truncate on orders to READER;
+grant update (total, "Note"), select ("Note") on orders to READER;
+grant references on orders to WRITER with grant option;
+grant select on "Odd one", open_orders, all_orders, logs_2026 to public;
+grant usage on sequence orders_id_seq, tickets to READER;
+revoke execute on function sum_of(int, mood) from public;
+grant execute on function sum_of(int, mood), sum_of(text), largest(int) to WRITER;
+revoke all on procedure nothing() from public;
+revoke usage on type mood from public;
+grant usage on type positive to WRITER with grant option;
+grant usage on schema public to WRITER;
+`;
+
+/** In an order of its own: that of the statements. */
+const sorted = (acl: string): string => `(select array_agg(x::text order by x::text) from unnest(${acl}) x)`;
+const ACLS = `select relname::text as name, ${sorted('relacl')} as acl from pg_class where relnamespace = 'public'::regnamespace and relacl is not null and relname !~ '^_svc_'
+union all select relname || '.' || attname, ${sorted('attacl')} from pg_attribute a join pg_class c on c.oid = attrelid where relnamespace = 'public'::regnamespace and attacl is not null
+union all select oid::regprocedure::text, ${sorted('proacl')} from pg_proc where pronamespace = 'public'::regnamespace and proacl is not null
+union all select typname, ${sorted('typacl')} from pg_type where typnamespace = 'public'::regnamespace and typacl is not null
+union all select nspname, ${sorted('nspacl')} from pg_namespace where nspname = 'public' order by 1`;
+
+const OPTIONS = { options: { grants: true } };
+
+type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+
+/** Roles belong to the whole server. */
+async function withRoles(
+  engine: TestEngine,
+  work: (reader: string, writer: string, url: string, query: Query) => Promise<void>,
+) {
+  await engine.withUrl(async (url, connect) => {
+    const query: Query = (text) => connectedBy(connect)((connection) => connection.query(text));
+    const id = Math.random().toString(36).slice(2, 10);
+    const [reader, writer] = [`svc_reader_${id}`, `"svc Writer ${id}"`];
+    await query(`create role ${reader}; create role ${writer}`);
+    try {
+      await work(reader, writer, url, query);
+    } finally {
+      await query(`drop owned by ${reader}, ${writer}; drop role ${reader}, ${writer}`);
+    }
+  });
+}
+
+for (const engine of postgresql) {
+  const title = `${engine.name}: privileges are made again, changed statement by statement, and taken back`;
+  if (engine.missing !== undefined) {
+    test.skip(title, engine.missing);
+    continue;
+  }
+  test(
+    title,
+    () =>
+      withRoles(engine, async (reader, writer, url, query) => {
+        await query(GROWN.replaceAll('READER', reader).replaceAll('WRITER', writer));
+        const before = await query(ACLS);
+        const pulled = project({ main: url }, {}, {}, OPTIONS);
+        const { warnings } = json(assertExit(await pulled.svc('db', 'schema', 'pull', '--json')));
+        assert.deepEqual(warnings, []);
+        assertExit(await pulled.svc('db', 'migrate', 'baseline'));
+        assert.match(assertExit(await pulled.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+
+        if (engine.name !== 'pglite')
+          await engine.withUrl(async (to, connect) => {
+            const made = project({ main: to }, {}, {}, OPTIONS);
+            cpSync(join(pulled.root, 'svc'), join(made.root, 'svc'), { recursive: true });
+            const here: Query = (text) => connectedBy(connect)((connection) => connection.query(text));
+            const empty = await here(ACLS);
+            try {
+              assertExit(await made.svc('db', 'migrate'));
+              assert.deepEqual(await here(ACLS), before);
+              assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+              assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
+              assert.deepEqual(await here(ACLS), empty);
+            } finally {
+              await here(`drop owned by ${reader}, ${writer}`);
+            }
+          });
+
+        const file = `${OBJECTS}/grants/orders.sql`;
+        assert.match(
+          pulled.read(file),
+          new RegExp(`GRANT DELETE, INSERT, SELECT, TRUNCATE ON TABLE orders TO ${reader};`),
+        );
+        pulled.write(
+          file,
+          `GRANT REFERENCES ON orders TO ${writer} WITH GRANT OPTION;
+GRANT SELECT ("Note"), UPDATE ("Note", total) ON TABLE orders TO ${reader};
+GRANT INSERT ON TABLE orders TO ${reader}, PUBLIC;`,
+        );
+        pulled.write(`${OBJECTS}/grants/type mood.sql`, `GRANT USAGE ON TYPE mood TO ${writer};`);
+        assertExit(await pulled.svc('db', 'schema', 'generate'));
+        assertExit(await pulled.svc('db', 'migrate'));
+        assert.match(assertExit(await pulled.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+        const may = `select has_table_privilege('${reader}', 'orders', 'DELETE') as gone, has_column_privilege('${reader}', 'orders', 'total', 'UPDATE') as kept, has_type_privilege('${reader}', 'mood', 'USAGE') as back`;
+        assert.deepEqual(await query(may), [{ gone: false, kept: true, back: true }]);
+        assertExit(await pulled.svc('db', 'migrate', 'rollback'));
+        assert.deepEqual(await query(ACLS), before);
+
+        pulled.write(`${OBJECTS}/grants/tickets.sql`, 'GRANT USAGE ON SEQUENCE tickets TO svc_nobody;');
+        assertExit(await pulled.svc('db', 'schema', 'generate'));
+        const refused = assertExit(await pulled.svc('db', 'migrate'), 2);
+        assert.match(refused.stderr, /The role "svc_nobody" does not exist/);
+        assert.deepEqual(await query(ACLS), before);
+        pulled.write(`${OBJECTS}/grants/tickets.sql`, 'GRANT USAGE ON SEQUENCE orders_id_seq TO PUBLIC;');
+        assert.match(
+          assertExit(await pulled.svc('db', 'schema', 'generate'), 2).stderr,
+          /does not create the grants "tickets"/,
+        );
+      }),
+    LONG,
+  );
+}
+
+test('texts that give the same privileges are the same, however their statements are grouped', () => {
+  const isSame = (written: string, found: string): boolean => sameStatements('grants', written, found);
+  for (const [written, found] of [
+    [
+      'grant select, insert on orders to a, PUBLIC',
+      'GRANT INSERT, SELECT ON TABLE orders TO PUBLIC; GRANT INSERT, SELECT ON TABLE orders TO a',
+    ],
+    ['grant select ("Note", total) on orders to a', 'GRANT SELECT (total, "Note") ON TABLE orders TO a'],
+    ['grant all privileges on sequence s to "A b"', 'GRANT SELECT, UPDATE, USAGE ON SEQUENCE s TO "A b"'],
+    ['grant all on t to a', 'GRANT DELETE, INSERT, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE t TO a'],
+    [
+      'grant all on t to a',
+      'GRANT DELETE, INSERT, MAINTAIN, REFERENCES, SELECT, TRIGGER, TRUNCATE, UPDATE ON TABLE t TO a',
+    ],
+    ['revoke all on function f(int, text) from public', 'REVOKE EXECUTE ON ROUTINE f(integer, text) FROM PUBLIC'],
+    ['grant usage on domain d to group a', 'GRANT USAGE ON TYPE d TO a'],
+  ] as const)
+    assert.ok(isSame(written, found), written);
+  for (const [written, found] of [
+    ['grant select on t to a', 'GRANT SELECT ON TABLE t TO a WITH GRANT OPTION'],
+    ['grant select on t to a', 'GRANT SELECT ON TABLE t TO b'],
+    ['grant select on t to a', 'GRANT SELECT (id) ON TABLE t TO a'],
+    ['grant select, update on t to a', 'GRANT SELECT ON TABLE t TO a'],
+    ['revoke usage on type mood from public', 'GRANT USAGE ON TYPE mood TO PUBLIC'],
+    ['grant all on t to a', 'GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE t TO a'],
+  ] as const)
+    assert.ok(!isSame(written, found), written);
+});
