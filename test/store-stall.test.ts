@@ -5,7 +5,7 @@ import { reconnectingBackend, type StorageBackend } from '../core/approval/backe
 import { isSvcError, SvcError } from '../core/errors.ts';
 import { freshKeyspace, unavailable as noCassandra } from './kit/cassandra.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
-import { committingEngines } from './kit/engines.ts';
+import { committingEngines, engines } from './kit/engines.ts';
 import { freshMongo, missing as noMongo } from './kit/mongodb.ts';
 import { freshDatabase, unavailable } from './kit/postgresql.ts';
 import { test } from './kit/test.ts';
@@ -134,3 +134,27 @@ test('a call that waited longer for its lost connection than retries take is ret
   assert.equal((await backend.now()).getTime(), 0);
   assert.equal(opened, 2);
 });
+
+for (const engine of [...engines.filter(({ name }) => name === 'postgresql'), ...committingEngines]) {
+  const title = `${engine.name}: a reading of the clock ends when the server no longer responds`;
+  if (engine.missing !== undefined) test.skip(title, engine.missing);
+  else
+    test(title, () =>
+      engine.withUrl(async (direct) => {
+        const url = new URL(direct);
+        const proxy = await startTcpProxy(url.hostname, Number(url.port || DEFAULT_PORTS[engine.name]));
+        await proxy.connect();
+        url.hostname = proxy.host;
+        url.port = String(proxy.port);
+        const connection = await engine.dialect.connect(url.href, LIMITS);
+        try {
+          await connection.now();
+          proxy.stall();
+          await assert.rejects(connection.now(), { code: 'connection_lost' });
+        } finally {
+          await connection.close();
+          proxy.disconnect();
+        }
+      }),
+    );
+}

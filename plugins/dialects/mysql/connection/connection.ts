@@ -42,11 +42,8 @@ export async function connect(variant: Variant, url: string, settings: Settings)
   const tableOptions = tableCharset(serverInfo.charset, traits.tableCollation);
   const defaultCollation = tableOptions === '' ? serverInfo.collation : traits.tableCollation;
   const recordGrammar = createRecordGrammar(variant);
-  const records = createRecordBackend(
-    withTimeLimit(session, settings.requestTimeoutMs),
-    recordGrammar,
-    settings.lockRetries,
-  );
+  const short = withTimeLimit(session, settings.requestTimeoutMs);
+  const records = createRecordBackend(short, recordGrammar, settings.lockRetries);
   const alterContext = (exec: ExecSql, allowCopy = false): AlterContext => ({
     exec,
     traits,
@@ -146,7 +143,7 @@ export async function connect(variant: Variant, url: string, settings: Settings)
       return { matched: Math.max(Number(counted?.rows[0]?.matched), modified), modified };
     },
     async now() {
-      const [row] = await rows('SELECT SYSDATE(3) AS now');
+      const [row] = await withSvcErrors(() => rowsOf(short.exec, 'SELECT SYSDATE(3) AS now'));
       return new Date(`${String(row?.now).replace(' ', 'T')}Z`);
     },
     count: (collection, limit) => countRows(rows, { table: quoteIdentifier(collection), limit }),

@@ -55,7 +55,8 @@ export async function createConnection({
   restoreSettings,
   watch,
 }: OpenSession): Promise<Connection<PostgresqlStep>> {
-  const { name, backend, exists, version, checksClient, present } = await readSessionInfo(session, settings);
+  const short = withTimeLimit(session, settings.requestTimeoutMs);
+  const { name, backend, exists, version, checksClient, present } = await readSessionInfo(short, settings);
   const schema = `${quoteIdentifier(name)}.`;
   const { grants } = settings;
   const schemas = { home: name, others: (settings.schemas ?? []).filter((one) => one !== name), grants };
@@ -67,11 +68,7 @@ export async function createConnection({
     missingSchema: exists ? undefined : quoteIdentifier(name),
   };
   const restoreAll = `${restoreSettings}; SELECT ${DISABLE_TIMEOUTS}${checksClient ? `, ${ENABLE_CLIENT_CHECK}` : ''}`;
-  const recordBackend = createRecordBackend(
-    withTimeLimit(session, settings.requestTimeoutMs),
-    schema,
-    settings.lockRetries,
-  );
+  const recordBackend = createRecordBackend(short, schema, settings.lockRetries);
   const withSvcErrors = convertingErrors(toSvcError);
   const rows = (text: string): Promise<Result['rows']> => withSvcErrors(() => rowsOf(session.exec, text));
   const readTables = (collections?: readonly string[], exec = session.exec) =>
@@ -143,7 +140,7 @@ export async function createConnection({
     ensureTables: (definitions) => ensureTables(session, schema, definitions),
     update: (job) => runUpdate(session, job, schema, settings.lockRetries),
     async now() {
-      const [row] = await rows('SELECT clock_timestamp() AS now');
+      const [row] = await withSvcErrors(() => rowsOf(short.exec, 'SELECT clock_timestamp() AS now'));
       return new Date(row?.now as Date | string);
     },
     count: (collection, limit) => withSvcErrors(() => countTable(session.exec, qualified(collection, schema), limit)),

@@ -172,7 +172,7 @@ async function listen(
 ): Promise<ServerSession> {
   const session = await openServer(url, settings);
   session.client.on('notification', ({ payload }) => notifyOf(payload ?? '', notify));
-  await session.exec(`SELECT ${DISABLE_TIMEOUTS}; LISTEN ${quoteIdentifier(channel)}`);
+  await session.exec(`SELECT ${DISABLE_TIMEOUTS}; LISTEN ${quoteIdentifier(channel)}`, settings.requestTimeoutMs);
   session.client.once('end', () => void onEnd());
   return session;
 }
