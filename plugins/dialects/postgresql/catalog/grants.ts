@@ -24,11 +24,11 @@ privilege AS MATERIALIZED (
   SELECT g.*, a.field, a.grantee, a.privilege_type, a.is_grantable, a.is_revoked FROM given g CROSS JOIN LATERAL (SELECT COALESCE((SELECT i.initprivs FROM pg_init_privs i WHERE i.classoid = g.class AND i.objoid = g.oid AND i.objsubid = 0), acldefault(g.type, g.owner)) AS acl) base
   CROSS JOIN LATERAL (
     SELECT NULL AS field, x.grantee, x.privilege_type, x.is_grantable, false AS is_revoked FROM aclexplode(g.acl) x
-      WHERE x.grantee <> g.owner AND NOT EXISTS (SELECT FROM aclexplode(base.acl) y WHERE y.grantee = x.grantee AND y.privilege_type = x.privilege_type AND y.is_grantable = x.is_grantable)
+      WHERE x.grantee <> g.owner AND x.grantor = g.owner AND NOT EXISTS (SELECT FROM aclexplode(base.acl) y WHERE y.grantee = x.grantee AND y.privilege_type = x.privilege_type AND y.is_grantable = x.is_grantable)
     UNION ALL SELECT NULL, y.grantee, y.privilege_type, false, true FROM aclexplode(base.acl) y
-      WHERE g.acl IS NOT NULL AND y.grantee <> g.owner AND NOT EXISTS (SELECT FROM aclexplode(g.acl) x WHERE x.grantee = y.grantee AND x.privilege_type = y.privilege_type)
+      WHERE g.acl IS NOT NULL AND y.grantee = 0 AND NOT EXISTS (SELECT FROM aclexplode(g.acl) x WHERE x.grantee = y.grantee AND x.privilege_type = y.privilege_type)
     UNION ALL SELECT f.attname, x.grantee, x.privilege_type, x.is_grantable, false FROM pg_attribute f CROSS JOIN LATERAL aclexplode(f.attacl) x
-      WHERE g.class = 'pg_class'::regclass AND f.attrelid = g.oid AND NOT f.attisdropped AND f.attacl IS NOT NULL AND x.grantee <> g.owner) a)`;
+      WHERE g.class = 'pg_class'::regclass AND f.attrelid = g.oid AND NOT f.attisdropped AND f.attacl IS NOT NULL AND x.grantee <> g.owner AND x.grantor = g.owner) a)`;
 
 /** Rows of `made`: one for each thing that has privileges, in the order of the text. */
 export const GRANTS_OF = `SELECT 'grants', l.name, string_agg(l.text, E';\\n\\n' ORDER BY l.text COLLATE "C" DESC), NULL, NULL, CASE WHEN l.object IS NULL THEN 'pg_namespace'::regclass ELSE l.class END, l.object

@@ -31,7 +31,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   schema: 'schema ',
 };
 
-const KEYWORDS: ReadonlySet<string> = new Set([',', 'group', 'public', 'current_user', 'current_role', 'session_user']);
+const KEYWORDS: ReadonlySet<string> = new Set([',', 'group', 'public']);
 
 /** What ALL means, by the word before the path. MAINTAIN is one of a table since PostgreSQL 17. */
 const ALL: Readonly<Record<string, readonly string[]>> = {
@@ -44,6 +44,8 @@ const ALL: Readonly<Record<string, readonly string[]>> = {
   domain: ['usage'],
   schema: ['usage', 'create'],
 };
+
+const ALL_OF_COLUMNS = ['select', 'insert', 'update', 'references'];
 
 /** The parts of a GRANT or a REVOKE; undefined for any other statement. */
 function clausesOf(words: Words): Clauses | undefined {
@@ -66,7 +68,9 @@ export function grantOf(object: ObjectName, { text, words }: { readonly text: st
   if (!clauses || !isAbout(object, clauses.target) || !canBeTakenBack(words, clauses))
     throw new SvcError('migration_invalid', `A statement of "${objectKey(object)}" is not one that belongs there.`, {
       why: `It is about something else, or svc does not know how to take it back: ${text.slice(0, 200)}`,
-      next: ['Write GRANT … ON … TO … [WITH GRANT OPTION] and REVOKE … ON … FROM …, on what the file is named after.'],
+      next: [
+        'Write GRANT … ON … TO … [WITH GRANT OPTION] and REVOKE … ON … FROM PUBLIC, on what the file is named after.',
+      ],
     });
   const [privileges, target, roles] = [clauses.privileges, clauses.target, clauses.roles].map((one) => one.join(' '));
   const undo =
@@ -83,9 +87,11 @@ function isAbout({ name }: ObjectName, target: Words): boolean {
   return isOne && (named === name || name.startsWith(`${named}(`));
 }
 
+/** A role that lacks what is revoked would be given it: of PUBLIC alone it is known what it has from the beginning. */
 function canBeTakenBack(words: Words, { privileges, roles, tail }: Clauses): boolean {
   if (/^(?:grant option|admin)/.test(privileges.join(' ')) || roles.includes('cascade')) return false;
-  return words[0] === 'grant' ? /^(?:with grant option)?$/.test(tail) : tail === '';
+  if (words[0] === 'revoke') return roles.join() === 'public' && tail === '';
+  return !roles.some((role) => /^(?:current|session)_/.test(role)) && /^(?:with grant option)?$/.test(tail);
 }
 
 /** Whether two texts about one thing give the same privileges, in whatever statements. `found` is from the catalog. */
@@ -101,10 +107,10 @@ function eachPrivilege(words: Words): readonly string[] {
   const { privileges = [], target = [], roles = [], tail } = clausesOf(words) ?? {};
   const all = ALL[PREFIXES[target[0] ?? ''] === undefined ? 'table' : (target[0] ?? '')] ?? [];
   return listed(privileges).flatMap(([privilege = '', ...rest]) => {
-    const names = privilege === 'all' ? all : [privilege];
     const columns = listed(rest.filter((word) => !/^(?:privileges|\(|\))$/.test(word))).map(([column = '']) =>
       pathIn(column),
     );
+    const names = privilege !== 'all' ? [privilege] : columns.length > 0 ? ALL_OF_COLUMNS : all;
     return names.flatMap((name) =>
       (columns.length === 0 ? [''] : columns).flatMap((column) =>
         listed(roles).map((role) => [words[0], name, column, pathIn(role.at(-1) ?? ''), tail].join(' ')),

@@ -310,12 +310,14 @@ function catalogEntry({ kind, name }: ObjectName) {
   return isCallable(kind)
     ? {
         select: `proacl::text AS acl, proowner AS owner, NULL::json AS fields FROM pg_proc WHERE oid = ${name.endsWith(')') ? `to_regprocedure(${quoteLiteral(quoted)})` : `to_regproc(${quoteLiteral(quoted)})`}`,
+        type: 'f',
         quoted,
         grantable: `ROUTINE ${quoted}`,
         owned: `${dropWord(kind)} ${quoted}`,
       }
     : {
         select: `relacl::text AS acl, relowner AS owner, (SELECT json_agg(json_build_object('field', attname, 'acl', attacl::text)) FROM pg_attribute WHERE attrelid = c.oid AND attacl IS NOT NULL) AS fields FROM pg_class c WHERE oid = to_regclass(${quoteLiteral(quoted)})`,
+        type: 'r',
         quoted,
         grantable: `TABLE ${quoted}`,
         owned: `${dropWord(kind)} ${quoted}`,
@@ -328,7 +330,9 @@ const keepGrants = (object: ObjectName): string =>
 /** The text, followed by what restores the grants and the owner that the object had before it was dropped. */
 function withGrants(object: ObjectName, text: string): string {
   if (!hasGrants(object)) return text;
-  const { grantable, owned, quoted } = catalogEntry(object);
-  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); IF kept ->> 'acl' IS NOT NULL THEN EXECUTE ${quoteLiteral(`REVOKE ALL ON ${grantable} FROM PUBLIC`)}; FOR given IN SELECT * FROM aclexplode((kept ->> 'acl')::aclitem[]) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; FOR given IN SELECT f ->> 'field' AS field, a.* FROM json_array_elements(CASE json_typeof(kept -> 'fields') WHEN 'array' THEN kept -> 'fields' ELSE '[]' END) f CROSS JOIN LATERAL aclexplode((f ->> 'acl')::aclitem[]) a LOOP IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(${quoteLiteral(quoted)}) AND attname = given.field) THEN EXECUTE format('GRANT %s (%I) ON %s TO %s%s', given.privilege_type, given.field, ${quoteLiteral(grantable)}, CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END IF; END LOOP; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
+  const { select, type, grantable, owned, quoted } = catalogEntry(object);
+  const usual = `acldefault('${type}', present.owner)`;
+  const role = `CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END`;
+  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; present record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); SELECT * INTO present FROM (SELECT ${select}) made; IF present.acl IS DISTINCT FROM kept ->> 'acl' THEN FOR given IN SELECT DISTINCT grantee FROM aclexplode(COALESCE(present.acl::aclitem[], ${usual})) LOOP EXECUTE format('REVOKE ALL ON %s FROM %s', ${quoteLiteral(grantable)}, ${role}); END LOOP; FOR given IN SELECT * FROM aclexplode(COALESCE((kept ->> 'acl')::aclitem[], ${usual})) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, ${role}, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; FOR given IN SELECT f ->> 'field' AS field, a.* FROM json_array_elements(CASE json_typeof(kept -> 'fields') WHEN 'array' THEN kept -> 'fields' ELSE '[]' END) f CROSS JOIN LATERAL aclexplode((f ->> 'acl')::aclitem[]) a LOOP IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(${quoteLiteral(quoted)}) AND attname = given.field) THEN EXECUTE format('GRANT %s (%I) ON %s TO %s%s', given.privilege_type, given.field, ${quoteLiteral(grantable)}, ${role}, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END IF; END LOOP; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
   return `${text}\n;${doBlock(restore)}`;
 }
