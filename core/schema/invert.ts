@@ -90,11 +90,11 @@ export function invertAll(operations: Iterable<MigrationOperation>, before: Sche
 export function withoutNeedlessDrops(down: readonly MigrationOperation[], after: SchemaModel): MigrationOperation[] {
   // Under another name it may be another table.
   if (down.some(({ type }) => type === 'renameCollection')) return [...down];
-  const endOf = (table: string): number =>
-    down.findIndex((one) => one.type === 'dropCollection' && one.collection === table);
+  const ends = new Map(down.flatMap((one, at) => (one.type === 'dropCollection' ? [[one.collection, at]] : [])));
+  const endOf = (table: string): number => ends.get(table) ?? -1;
+  const others = down.flatMap(({ type }, at) => (DROPS.has(type) ? [] : [at]));
   // What is created in between may need the name of an index.
-  const onlyDrops = (from: number, to: number): boolean =>
-    to >= from && down.slice(from, to).every(({ type }) => DROPS.has(type));
+  const onlyDrops = (from: number, to: number): boolean => to >= from && !others.some((at) => at >= from && at < to);
   const referencesUntil = (end: number, at: number, table: string): boolean => {
     const targetEnd = endOf(table);
     if (targetEnd >= 0 && targetEnd < end) return false;

@@ -30,9 +30,8 @@ const IS_CREATED = `(r.oid < 16384 OR CASE r.class
       'pg_ts_parser'::regclass, 'pg_ts_template'::regclass) END
     OR EXISTS (SELECT FROM pg_depend x WHERE x.classid = r.class AND x.objid = r.oid AND x.deptype = 'e'))`;
 
-/** It is counted: by EXISTS, a server may find the rows of the first table only. */
-const IS_LISTED = (list: string): string =>
-  `(SELECT count(*) > 0 FROM ${list} l WHERE l.class = r.class AND l.oid = r.oid)`;
+/** The list is read once: by EXISTS, a server may find the rows of the first table only, and a count reads it for each row. */
+const IS_LISTED = (list: string): string => `(r.class, r.oid) IN (SELECT l.class, l.oid FROM ${list} l)`;
 
 /**
  * Common table expressions of a recursive query. The server computes them when a row needs them. No text names an
@@ -63,17 +62,16 @@ missing AS (SELECT e.owner_class AS class, e.owner AS oid FROM edge e WHERE NOT 
   UNION SELECT e.owner_class, e.owner FROM edge e JOIN missing m ON m.class = e.class AND m.oid = e.oid),
 tied AS MATERIALIZED (SELECT DISTINCT c.oid AS rel, r.class, r.oid FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace CROSS JOIN LATERAL (
     SELECT e.* FROM pg_depend e WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.objsubid > 0
-    UNION ALL SELECT e.* FROM pg_attrdef d JOIN pg_depend e ON e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid WHERE d.adrelid = c.oid) e CROSS JOIN LATERAL (${REFERRED}) r
+    UNION ALL SELECT e.* FROM pg_attrdef d CROSS JOIN LATERAL (SELECT * FROM pg_depend e WHERE e.classid = 'pg_attrdef'::regclass AND e.objid = d.oid OFFSET 0) e WHERE d.adrelid = c.oid) e CROSS JOIN LATERAL (${REFERRED}) r
   WHERE c.relkind IN ('r', 'p') AND e.refobjid >= 16384 AND (${IS_LISTED('late')} OR e.refclassid = 'pg_type'::regclass AND r.class = 'pg_class'::regclass)),
 above AS (SELECT t.rel, 'pg_class'::regclass AS class, t.rel AS oid FROM tied t
   UNION SELECT a.rel, e.owner_class, e.owner FROM above a JOIN (SELECT owner_class, owner, class, oid FROM edge WHERE owner_class <> 'pg_class'::regclass OR owner NOT IN (SELECT seqrelid FROM pg_sequence) UNION ALL SELECT 'pg_class'::regclass, rel, class, oid FROM tied) e ON e.class = a.class AND e.oid = a.oid)`;
 
 /**
  * Whether what `r` is can be used by what migrations create, or by the columns of the table `rel`: what needs the table itself cannot.
- * It is counted too.
  */
 const isUsable = (rel?: string): string =>
-  `(r.oid < 16384 OR ${IS_CREATED} AND NOT ${IS_LISTED('missing')} AND NOT (r.class = 'pg_operator'::regclass AND ${IS_LISTED('late')})${rel === undefined ? '' : ` AND (e.refclassid = 'pg_class'::regclass OR (SELECT count(*) = 0 FROM above u WHERE u.rel = ${rel} AND u.class = r.class AND u.oid = r.oid))`})`;
+  `(r.oid < 16384 OR ${IS_CREATED} AND NOT ${IS_LISTED('missing')} AND NOT (r.class = 'pg_operator'::regclass AND ${IS_LISTED('late')})${rel === undefined ? '' : ` AND (e.refclassid = 'pg_class'::regclass OR (${rel}, r.class, r.oid) NOT IN (SELECT u.rel, u.class, u.oid FROM above u))`})`;
 
 /** SQL for what a row of the catalog uses that migrations do not create, or not before the table `rel`; null for nothing. */
 export const usedBy = (catalog: string, oid: string, rel?: string): string =>
