@@ -48,97 +48,98 @@ const OPTIONS = { options: { grants: true } };
 
 type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
-/** Roles belong to the whole server. */
-async function withRoles(
-  engine: TestEngine,
-  work: (reader: string, writer: string, url: string, query: Query) => Promise<void>,
-) {
+interface Fixture {
+  readonly engine: TestEngine;
+  /** Two roles, which belong to the whole server. */
+  readonly reader: string;
+  readonly writer: string;
+  readonly url: string;
+  readonly query: Query;
+}
+
+async function withRoles(engine: TestEngine, work: (fixture: Fixture) => Promise<void>): Promise<void> {
   await engine.withUrl(async (url, connect) => {
     const query: Query = (text) => connectedBy(connect)((connection) => connection.query(text));
     const id = Math.random().toString(36).slice(2, 10);
     const [reader, writer] = [`svc_reader_${id}`, `"svc Writer ${id}"`];
     await query(`create role ${reader}; create role ${writer}`);
     try {
-      await work(reader, writer, url, query);
+      await work({ engine, reader, writer, url, query });
     } finally {
       await query(`drop owned by ${reader}, ${writer}; drop role ${reader}, ${writer}`);
     }
   });
 }
 
-for (const engine of postgresql) {
-  const title = `${engine.name}: privileges are made again, changed statement by statement, and taken back`;
-  if (engine.missing !== undefined) {
-    test.skip(title, engine.missing);
-    continue;
+function on(what: string, work: (fixture: Fixture) => Promise<void>): void {
+  for (const engine of postgresql) {
+    const title = `${engine.name}: ${what}`;
+    if (engine.missing === undefined) test(title, () => withRoles(engine, work), LONG);
+    else test.skip(title, engine.missing);
   }
-  test(
-    title,
-    () =>
-      withRoles(engine, async (reader, writer, url, query) => {
-        await query(GROWN.replaceAll('READER', reader).replaceAll('WRITER', writer));
-        const before = await query(ACLS);
-        const pulled = project({ main: url }, {}, {}, OPTIONS);
-        const { warnings } = json(assertExit(await pulled.svc('db', 'schema', 'pull', '--json')));
-        assert.deepEqual(warnings, []);
-        assertExit(await pulled.svc('db', 'migrate', 'baseline'));
-        assert.match(assertExit(await pulled.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+}
 
-        if (engine.name !== 'pglite')
-          await engine.withUrl(async (to, connect) => {
-            const made = project({ main: to }, {}, {}, OPTIONS);
-            cpSync(join(pulled.root, 'svc'), join(made.root, 'svc'), { recursive: true });
-            const here: Query = (text) => connectedBy(connect)((connection) => connection.query(text));
-            const empty = await here(ACLS);
-            try {
-              assertExit(await made.svc('db', 'migrate'));
-              assert.deepEqual(await here(ACLS), before);
-              assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
-              assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
-              assert.deepEqual(await here(ACLS), empty);
-            } finally {
-              await here(`drop owned by ${reader}, ${writer}`);
-            }
-          });
+on(
+  'privileges are made again, changed statement by statement, and taken back',
+  async ({ engine, reader, writer, url, query }) => {
+    await query(GROWN.replaceAll('READER', reader).replaceAll('WRITER', writer));
+    const before = await query(ACLS);
+    const pulled = project({ main: url }, {}, {}, OPTIONS);
+    const { warnings } = json(assertExit(await pulled.svc('db', 'schema', 'pull', '--json')));
+    assert.deepEqual(warnings, []);
+    assertExit(await pulled.svc('db', 'migrate', 'baseline'));
+    assert.match(assertExit(await pulled.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
 
-        const file = `${OBJECTS}/grants/orders.sql`;
-        assert.match(
-          pulled.read(file),
-          new RegExp(`GRANT DELETE, INSERT, SELECT, TRUNCATE ON TABLE orders TO ${reader};`),
-        );
-        pulled.write(
-          file,
-          `GRANT REFERENCES ON orders TO ${writer} WITH GRANT OPTION;
+    if (engine.name !== 'pglite')
+      await engine.withUrl(async (to, connect) => {
+        const made = project({ main: to }, {}, {}, OPTIONS);
+        cpSync(join(pulled.root, 'svc'), join(made.root, 'svc'), { recursive: true });
+        const here: Query = (text) => connectedBy(connect)((connection) => connection.query(text));
+        const empty = await here(ACLS);
+        try {
+          assertExit(await made.svc('db', 'migrate'));
+          assert.deepEqual(await here(ACLS), before);
+          assert.match(assertExit(await made.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+          assertExit(await made.svc('db', 'migrate', 'rollback', '--allow-destructive'));
+          assert.deepEqual(await here(ACLS), empty);
+        } finally {
+          await here(`drop owned by ${reader}, ${writer}`);
+        }
+      });
+
+    const file = `${OBJECTS}/grants/orders.sql`;
+    assert.match(pulled.read(file), new RegExp(`GRANT DELETE, INSERT, SELECT, TRUNCATE ON TABLE orders TO ${reader};`));
+    pulled.write(
+      file,
+      `GRANT REFERENCES ON orders TO ${writer} WITH GRANT OPTION;
 GRANT SELECT ("Note"), UPDATE ("Note", total) ON TABLE orders TO ${reader};
 GRANT INSERT ON TABLE orders TO ${reader}, PUBLIC;`,
-        );
-        pulled.write(`${OBJECTS}/grants/type mood.sql`, `GRANT USAGE ON TYPE mood TO ${writer};`);
-        assertExit(await pulled.svc('db', 'schema', 'generate'));
-        assertExit(await pulled.svc('db', 'migrate'));
-        assert.match(assertExit(await pulled.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
-        const may = `select has_table_privilege('${reader}', 'orders', 'DELETE') as gone, has_column_privilege('${reader}', 'orders', 'total', 'UPDATE') as kept, has_type_privilege('${reader}', 'mood', 'USAGE') as back`;
-        assert.deepEqual(await query(may), [{ gone: false, kept: true, back: true }]);
-        assertExit(await pulled.svc('db', 'migrate', 'rollback'));
-        assert.deepEqual(await query(ACLS), before);
+    );
+    pulled.write(`${OBJECTS}/grants/type mood.sql`, `GRANT USAGE ON TYPE mood TO ${writer};`);
+    assertExit(await pulled.svc('db', 'schema', 'generate'));
+    assertExit(await pulled.svc('db', 'migrate'));
+    assert.match(assertExit(await pulled.svc('db', 'schema', 'check', '--strict')).stdout, /^OK/);
+    const may = `select has_table_privilege('${reader}', 'orders', 'DELETE') as gone, has_column_privilege('${reader}', 'orders', 'total', 'UPDATE') as kept, has_type_privilege('${reader}', 'mood', 'USAGE') as back`;
+    assert.deepEqual(await query(may), [{ gone: false, kept: true, back: true }]);
+    assertExit(await pulled.svc('db', 'migrate', 'rollback'));
+    assert.deepEqual(await query(ACLS), before);
 
-        pulled.write(`${OBJECTS}/grants/tickets.sql`, 'GRANT USAGE ON SEQUENCE tickets TO svc_nobody;');
-        assertExit(await pulled.svc('db', 'schema', 'generate'));
-        const refused = assertExit(await pulled.svc('db', 'migrate'), 2);
-        assert.match(refused.stderr, /The role "svc_nobody" does not exist/);
-        assert.deepEqual(await query(ACLS), before);
-        for (const text of [
-          'GRANT USAGE ON SEQUENCE orders_id_seq TO PUBLIC',
-          `REVOKE USAGE ON SEQUENCE tickets FROM ${reader}`,
-          'GRANT USAGE ON SEQUENCE tickets TO CURRENT_USER',
-        ]) {
-          pulled.write(`${OBJECTS}/grants/tickets.sql`, text);
-          const { stderr } = assertExit(await pulled.svc('db', 'schema', 'generate'), 2);
-          assert.match(stderr, /does not create the grants "tickets"/);
-        }
-      }),
-    LONG,
-  );
-}
+    pulled.write(`${OBJECTS}/grants/tickets.sql`, 'GRANT USAGE ON SEQUENCE tickets TO svc_nobody;');
+    assertExit(await pulled.svc('db', 'schema', 'generate'));
+    const refused = assertExit(await pulled.svc('db', 'migrate'), 2);
+    assert.match(refused.stderr, /The role "svc_nobody" does not exist/);
+    assert.deepEqual(await query(ACLS), before);
+    for (const text of [
+      'GRANT USAGE ON SEQUENCE orders_id_seq TO PUBLIC',
+      `REVOKE USAGE ON SEQUENCE tickets FROM ${reader}`,
+      'GRANT USAGE ON SEQUENCE tickets TO CURRENT_USER',
+    ]) {
+      pulled.write(`${OBJECTS}/grants/tickets.sql`, text);
+      const { stderr } = assertExit(await pulled.svc('db', 'schema', 'generate'), 2);
+      assert.match(stderr, /does not create the grants "tickets"/);
+    }
+  },
+);
 
 /** With what nobody has changed, too. */
 const EFFECTIVE = `select relname::text as name, ${sorted("coalesce(relacl, acldefault('r', relowner))")} as acl from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'm') and relname !~ '^_svc_'
@@ -146,50 +147,41 @@ union all select relname || '.' || attname, ${sorted('attacl')} from pg_attribut
 union all select oid::regprocedure::text, ${sorted("coalesce(proacl, acldefault('f', proowner))")} from pg_proc where pronamespace = 'public'::regnamespace
 union all select typname, ${sorted("coalesce(typacl, acldefault('T', typowner))")} from pg_type where typnamespace = 'public'::regnamespace and typtype = 'e' order by 1`;
 
-for (const engine of postgresql) {
-  const title = `${engine.name}: what is moved aside or made again has the privileges that it had, whatever new things have`;
-  if (engine.missing !== undefined) {
-    test.skip(title, engine.missing);
-    continue;
-  }
-  test(
-    title,
-    () =>
-      withRoles(engine, async (reader, writer, url, query) => {
-        await query(`create type mood as enum ('a', 'b'); create table t (id int primary key, a int, m mood);
+on(
+  'what is moved aside or made again has the privileges that it had, whatever new things have',
+  async ({ reader, writer, url, query }) => {
+    await query(`create type mood as enum ('a', 'b'); create table t (id int primary key, a int, m mood);
 create view secret as select a from t; create view shared as select a, id from t; create materialized view kept as select a from t;
 create function first_of(secret) returns int language sql as 'select 1';
 grant select on shared to ${reader} with grant option; grant update (a) on shared to ${writer}; revoke insert on shared from current_user;
 revoke usage on type mood from public; grant usage on type mood to ${writer}; revoke execute on function first_of(secret) from public;
 alter default privileges grant select, delete on tables to public; alter default privileges grant usage on types to ${reader} with grant option;
 alter default privileges grant execute on functions to ${reader}`);
-        const before = await query(EFFECTIVE);
-        const { svc, read, write } = project({ main: url });
-        assertExit(await svc('db', 'schema', 'pull'));
-        assertExit(await svc('db', 'migrate', 'baseline'));
-        const [main] = JSON.parse(read('svc/database/schema.json'));
-        write('svc/database/schema.json', [
-          {
-            ...main,
-            tables: { t: { ...main.tables.t, a: { ...main.tables.t.a, type: 'bigint', native: undefined } } },
-          },
-        ]);
-        write(`${OBJECTS}/type/mood.sql`, "CREATE TYPE mood AS ENUM ('a', 'c')");
-        assertExit(await svc('db', 'schema', 'generate'));
-        assertExit(await svc('db', 'migrate', '--yes'));
-        assert.deepEqual(
-          await query(
-            "select format_type(atttypid, -1) as a from pg_attribute where attrelid = 'secret'::regclass and attname = 'a'",
-          ),
-          [{ a: 'bigint' }],
-        );
-        assert.deepEqual(await query(EFFECTIVE), before);
-        assertExit(await svc('db', 'migrate', 'rollback', '--yes'));
-        assert.deepEqual(await query(EFFECTIVE), before);
-      }),
-    LONG,
-  );
-}
+    const before = await query(EFFECTIVE);
+    const { svc, read, write } = project({ main: url });
+    assertExit(await svc('db', 'schema', 'pull'));
+    assertExit(await svc('db', 'migrate', 'baseline'));
+    const [main] = JSON.parse(read('svc/database/schema.json'));
+    write('svc/database/schema.json', [
+      {
+        ...main,
+        tables: { t: { ...main.tables.t, a: { ...main.tables.t.a, type: 'bigint', native: undefined } } },
+      },
+    ]);
+    write(`${OBJECTS}/type/mood.sql`, "CREATE TYPE mood AS ENUM ('a', 'c')");
+    assertExit(await svc('db', 'schema', 'generate'));
+    assertExit(await svc('db', 'migrate', '--yes'));
+    assert.deepEqual(
+      await query(
+        "select format_type(atttypid, -1) as a from pg_attribute where attrelid = 'secret'::regclass and attname = 'a'",
+      ),
+      [{ a: 'bigint' }],
+    );
+    assert.deepEqual(await query(EFFECTIVE), before);
+    assertExit(await svc('db', 'migrate', 'rollback', '--yes'));
+    assert.deepEqual(await query(EFFECTIVE), before);
+  },
+);
 
 test('texts that give the same privileges are the same, however their statements are grouped', () => {
   const isSame = (written: string, found: string): boolean => sameStatements('grants', written, found);

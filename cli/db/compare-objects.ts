@@ -2,7 +2,7 @@ import type { Migration } from '../../core/migration/migration.ts';
 import { objectDrift, readObjects } from '../../core/migration/objects.ts';
 import { rawMentions } from '../../core/migration/raw-mentions.ts';
 import type { Target } from '../../core/migration/target.ts';
-import { type DatabaseObject, nameInTable, objectKey, objectsAfter } from '../../core/schema/database-object.ts';
+import { type DatabaseObject, nameInTable, objectsAfter } from '../../core/schema/database-object.ts';
 
 /** The differences of the objects that are not tables. One that no migration makes, but could, counts if `counts` says so. */
 export async function compareObjects(
@@ -21,9 +21,7 @@ export async function compareObjects(
   const unmanaged = [...all].flatMap(([key, object]) =>
     expected.has(key) || findRaw(nameInTable(object)) !== undefined ? [] : [key],
   );
-  const usingOthers = [...all.values()].filter(
-    (object) => object.uses !== undefined && unmanaged.includes(objectKey(object)),
-  );
+  const usingOthers = unmanaged.flatMap((key) => all.get(key) ?? []).filter(({ uses }) => uses !== undefined);
   const isMakeable = (key: string): boolean => all.get(key)?.uses === undefined;
   const compared = new Set([...expected.keys(), ...unmanaged.filter((key) => counts(key) && isMakeable(key))]);
   const found = new Map([...all].filter(([key]) => compared.has(key)));

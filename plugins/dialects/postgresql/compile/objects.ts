@@ -12,9 +12,10 @@ import { doBlock } from './plpgsql-guards.ts';
 import { assertUsable } from './raw.ts';
 import { isMadeAgain, replaceType, swapType } from './replace-type.ts';
 import { routineHead, signature, wordsOf } from './routine-signature.ts';
+import { GRANT_OPTION, ROLE, setPrivileges } from './set-privileges.ts';
 import { partsOf } from './statement-list.ts';
 import type { PostgresqlStep } from './step.ts';
-import { assertTableObject, compileTableObject, isTableObject, TABLE_KINDS } from './table-objects.ts';
+import { assertTableObject, compileTableObject, isStatementList, isTableObject, TABLE_KINDS } from './table-objects.ts';
 
 interface Kind {
   /** What the text begins with, as words; a word in brackets may be left out. */
@@ -146,7 +147,7 @@ const unquoted = (name: string): string => (/^"(?:[^"]|"")*"$/.test(name) ? path
 function assertCreatesObject(object: ObjectName, definition: string): void {
   assertUsable(definition);
   if (isTableObject(object.kind)) assertTableObject(object, definition);
-  if (object.kind === 'settings' || object.kind === 'grants') return;
+  if (isStatementList(object.kind)) return;
   const words = wordsOf(definition);
   const inWords = object.kind === 'cast' ? castIn : object.kind === 'exclusion' ? exclusionIn : creationIn;
   assertCreates(object, inWords(object, object.kind === 'operator' ? withOperator(words) : words));
@@ -331,8 +332,8 @@ const keepGrants = (object: ObjectName): string =>
 function withGrants(object: ObjectName, text: string): string {
   if (!hasGrants(object)) return text;
   const { select, type, grantable, owned, quoted } = catalogEntry(object);
-  const usual = `acldefault('${type}', present.owner)`;
-  const role = `CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END`;
-  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; present record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); SELECT * INTO present FROM (SELECT ${select}) made; IF present.acl IS DISTINCT FROM kept ->> 'acl' THEN FOR given IN SELECT DISTINCT grantee FROM aclexplode(COALESCE(present.acl::aclitem[], ${usual})) LOOP EXECUTE format('REVOKE ALL ON %s FROM %s', ${quoteLiteral(grantable)}, ${role}); END LOOP; FOR given IN SELECT * FROM aclexplode(COALESCE((kept ->> 'acl')::aclitem[], ${usual})) LOOP EXECUTE format('GRANT %s ON %s TO %s%s', given.privilege_type, ${quoteLiteral(grantable)}, ${role}, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END LOOP; END IF; FOR given IN SELECT f ->> 'field' AS field, a.* FROM json_array_elements(CASE json_typeof(kept -> 'fields') WHEN 'array' THEN kept -> 'fields' ELSE '[]' END) f CROSS JOIN LATERAL aclexplode((f ->> 'acl')::aclitem[]) a LOOP IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(${quoteLiteral(quoted)}) AND attname = given.field) THEN EXECUTE format('GRANT %s (%I) ON %s TO %s%s', given.privilege_type, given.field, ${quoteLiteral(grantable)}, ${role}, CASE WHEN given.is_grantable AND given.grantee <> 0 THEN ' WITH GRANT OPTION' ELSE '' END); END IF; END LOOP; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
+  const present = { acl: 'present.acl::aclitem[]', type, owner: 'present.owner' };
+  const kept = { ...present, acl: "(kept ->> 'acl')::aclitem[]" };
+  const restore = `DECLARE kept json := NULLIF(current_setting(${setting(object)}, true), '')::json; given record; present record; BEGIN IF kept IS NULL THEN RETURN; END IF; PERFORM set_config(${setting(object)}, '', true); SELECT * INTO present FROM (SELECT ${select}) made; ${setPrivileges(grantable, present, kept)}; FOR given IN SELECT f ->> 'field' AS field, a.* FROM json_array_elements(CASE json_typeof(kept -> 'fields') WHEN 'array' THEN kept -> 'fields' ELSE '[]' END) f CROSS JOIN LATERAL aclexplode((f ->> 'acl')::aclitem[]) a LOOP IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(${quoteLiteral(quoted)}) AND attname = given.field) THEN EXECUTE format('GRANT %s (%I) ON %s TO %s%s', given.privilege_type, given.field, ${quoteLiteral(grantable)}, ${ROLE}, ${GRANT_OPTION}); END IF; END LOOP; IF pg_get_userbyid((kept ->> 'owner')::oid) <> current_user THEN EXECUTE format('ALTER %s OWNER TO %I', ${quoteLiteral(owned)}, pg_get_userbyid((kept ->> 'owner')::oid)); END IF; END`;
   return `${text}\n;${doBlock(restore)}`;
 }

@@ -18,13 +18,15 @@ import { temporaryName } from './temporary-names.ts';
 
 export const TABLE_KINDS: ReadonlySet<string> = new Set(['partition', 'inherited_table']);
 
-export const isTableObject = (kind: string): boolean =>
-  kind === 'settings' || kind === 'grants' || TABLE_KINDS.has(kind);
+/** All of its statements are about something else that is created. */
+export const isStatementList = (kind: string): boolean => kind === 'settings' || kind === 'grants';
+
+export const isTableObject = (kind: string): boolean => isStatementList(kind) || TABLE_KINDS.has(kind);
 
 /** Throws `migration_invalid` for a text with anything else. */
 export function assertTableObject(object: ObjectName, definition: string): void {
   const [first, ...rest] = partsOf(definition);
-  assertAbout(object, !TABLE_KINDS.has(object.kind) && first ? [first, ...rest] : rest);
+  assertAbout(object, isStatementList(object.kind) && first ? [first, ...rest] : rest);
   if (object.kind === 'partition') partitionOf(object, first);
   if (object.kind === 'inherited_table') parentsOf(object, first);
 }
@@ -70,7 +72,7 @@ const statementOf = (steps: readonly Steps[]): Statement<RawSql> => ({
 
 function replaced(operation: ReplaceObject): readonly Steps[] {
   const [before, after] = [partsOf(operation.was), partsOf(operation.definition)];
-  if (!TABLE_KINDS.has(operation.kind)) return stepsBetween(operation, before, after);
+  if (isStatementList(operation.kind)) return stepsBetween(operation, before, after);
   const [created, ...rest] = after;
   const [was, ...wasRest] = before;
   const attached = operation.kind === 'partition' ? attach(operation, was, created) : [];

@@ -89,9 +89,9 @@ export async function createConnection({
     statements: readonly Statement<PostgresqlStep>[],
     operations: readonly MigrationOperation[],
     estimates = new RowEstimates(session.exec, schema),
+    certain = withFreeRetypes(session.exec, schema, statements),
   ): Promise<PreflightReport> => {
-    const certain = await withFreeRetypes(session.exec, schema, statements);
-    const copying = await findCopies(estimates, settings.allowCopy, certain);
+    const copying = await findCopies(estimates, settings.allowCopy, await certain);
     const failures = [
       ...unreadableSchemas(schemas, operations),
       ...(await unknownRoles(session.exec, operations)),
@@ -114,12 +114,13 @@ export async function createConnection({
     preview: (statements, operations) =>
       withSvcErrors(async () => {
         const estimates = new RowEstimates(session.exec, schema);
+        const certain = withFreeRetypes(session.exec, schema, statements);
         return {
-          ...(await findProblems(statements, operations, estimates)),
+          ...(await findProblems(statements, operations, estimates, certain)),
           locks: await findLocks(
             (table) => estimates.of(table),
             (statement, at) => effectOf(statement, statements[at - 1]),
-            await withFreeRetypes(session.exec, schema, statements),
+            await certain,
             operations,
           ),
           texts: statements.map(({ text }) => text),
