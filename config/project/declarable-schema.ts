@@ -25,6 +25,8 @@ export interface FoundSchema {
   readonly unsupported: readonly UnsupportedObject[];
   /** Whether a table matches the migration files. The catalog normalizes definitions, so it cannot be compared directly. */
   isUnchanged(collection: Collection): Promise<boolean>;
+  /** Takes each table that the migration files do not have as one that can be declared, without trying it. */
+  readonly untried?: boolean;
 }
 
 /**
@@ -32,7 +34,7 @@ export interface FoundSchema {
  * tables, indexes and constraints that still exist but can no longer be declared: a migration would drop them.
  */
 export async function declarableSchema(schema: FoundSchema): Promise<DeclarableSchema> {
-  const { dialect, files, unsupported, isUnchanged } = schema;
+  const { dialect, files, unsupported, isUnchanged, untried = false } = schema;
   const found = withUnreadObjects(schema.found, files, unsupported);
   const tables = new Map<string, Collection>();
   const kept: string[] = [];
@@ -48,7 +50,7 @@ export async function declarableSchema(schema: FoundSchema): Promise<DeclarableS
       tables.set(name, known);
       continue;
     }
-    const why = await whyUndeclarable(collection, dialect);
+    const why = untried && !known ? undefined : await whyUndeclarable(collection, dialect);
     if (why === undefined) tables.set(name, collection);
     else if (known) keep(known, why);
     else warnings.push(`The table "${name}" is left out: ${why}`);

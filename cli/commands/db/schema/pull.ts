@@ -77,40 +77,51 @@ export default class Pull extends DatabaseCommand {
       files.map(({ migration }) => migration),
       target.dialect.name,
     );
-    const catalog = await introspectWhole(connection);
+    // The server answers the second while this process reads the first.
+    const [catalog, foundObjects] = await Promise.all([introspectWhole(connection), readObjects(connection)]);
     const { found, rawMade } = withoutRawMade(catalog.model, await connection.normalize(model), findRaw);
     // A key to a table that is not in the files yet is a change: the table will be.
     const managed = withoutUnknownReferences(found, new Map([...found, ...model]));
     const drifted = await drift(connection, model, only(managed, model));
-    const { declaration, leftOut, kept, warnings } = await declarableSchema({
-      dialect: target.dialect,
-      found,
-      files: model,
-      unsupported: catalog.unsupported,
-      isUnchanged: async ({ name }) =>
-        drifted.length === 0 || (await this.#isUnchanged(connection, name, model, managed)),
+    const recorded = objectsFromFiles(files);
+    const { after, rawMadeObjects, usingOthers } = await this.#objects(connection, recorded, foundObjects, findRaw);
+    const adopt = async (untried: boolean) => {
+      const declarable = await declarableSchema({
+        dialect: target.dialect,
+        found,
+        files: model,
+        unsupported: catalog.unsupported,
+        isUnchanged: async ({ name }) =>
+          drifted.length === 0 || (await this.#isUnchanged(connection, name, model, managed)),
+        untried,
+      });
+      const generated = await generate({
+        dialect: target.dialect,
+        files,
+        entry: schemaEntry(tag, declarable.declaration),
+        objects: after,
+        now: new Date(),
+        rename: this.rename,
+        drop: this.drop,
+        adopting: true,
+        ...(this.name !== undefined && { name: this.name }),
+      });
+      return { ...declarable, generated };
+    };
+    // Only if not all tables can be declared, each is tried alone: that takes as long again.
+    const adopted = await adopt(true).catch((error: unknown) => {
+      if (!isSvcError(error)) throw error;
+      return adopt(false);
     });
+    const { declaration, leftOut, kept, warnings, generated } = adopted;
     const unsupported = catalog.unsupported.filter(
       ({ collection }) => collection === undefined || !leftOut.includes(collection),
     );
-    const recorded = objectsFromFiles(files);
-    const { after, rawMadeObjects, usingOthers } = await this.#objects(connection, recorded, findRaw);
     const omissions = [...warnings, ...unsupported.map(describeUnsupported), ...usingOthers.map(describeUsingOthers)];
     for (const line of omissions) this.warn(line);
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
     const rawWarnings = [...rawMade, ...rawMadeObjects].map(describeRawMade);
     for (const line of rawWarnings) this.warn(line);
-    const generated = await generate({
-      dialect: target.dialect,
-      files,
-      entry: schemaEntry(tag, declaration),
-      objects: after,
-      now: new Date(),
-      rename: this.rename,
-      drop: this.drop,
-      adopting: true,
-      ...(this.name !== undefined && { name: this.name }),
-    });
     const orderWarnings = changedBeforeCreated(files, target.dialect.name, (name) => name in declaration.tables);
     for (const line of orderWarnings) this.warn(line);
     const isUpToDate = generated.length === 0 && (await this.#isUpToDate(tag, target.dialect, files));
@@ -162,13 +173,13 @@ export default class Pull extends DatabaseCommand {
   async #objects(
     connection: Connection,
     before: ObjectModel,
+    found: ObjectModel,
     findRaw: FindRawMention,
   ): Promise<{
     readonly after: ObjectModel;
     readonly rawMadeObjects: readonly RawMade[];
     readonly usingOthers: readonly DatabaseObject[];
   }> {
-    const found = await readObjects(connection);
     const normal = await withServerTexts(connection, before, found);
     const after = new Map<string, DatabaseObject>();
     const rawMadeObjects: RawMade[] = [];

@@ -250,16 +250,16 @@ const changesValues = ({ references: { onDelete, onUpdate } }: ForeignKey): bool
 /** The name of a foreign key is unique in the database. On MySQL, the name of a check is too. */
 function assertConstraintNameFree(before: SchemaModel, { name: table }: Collection, { name, type }: Constraint): void {
   const what = type === 'check' ? 'check' : 'foreign key';
+  const wanted = name.toLowerCase();
   for (const other of before.values()) {
     if (other.name === table) continue;
-    const isTaken = [...other.constraints.values()].some(
-      (one) => one.type === type && one.name.toLowerCase() === name.toLowerCase(),
-    );
-    if (!isTaken) continue;
-    throw new SvcError('constraint_exists', `A ${what} "${name}" already exists.`, {
-      why: `"${other.name}" has it, and the name of a ${what} must be unique in the database.`,
-      next: ['Choose another name.'],
-    });
+    for (const one of other.constraints.values()) {
+      if (one.type !== type || one.name.toLowerCase() !== wanted) continue;
+      throw new SvcError('constraint_exists', `A ${what} "${name}" already exists.`, {
+        why: `"${other.name}" has it, and the name of a ${what} must be unique in the database.`,
+        next: ['Choose another name.'],
+      });
+    }
   }
 }
 
