@@ -2,7 +2,7 @@ import * as assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { type GeneratedMigration, type GenerateOptions, generate, modelFromFiles } from '../config/project/generate.ts';
+import { type GeneratedMigration, type GenerateOptions, generate, replayFiles } from '../config/project/generate.ts';
 import { formatMigration, type MigrationFile } from '../config/project/migration-files.ts';
 import { nextTag } from '../config/project/migration-name.ts';
 import { schemaEntry } from '../config/project/schema-file.ts';
@@ -124,12 +124,12 @@ test('a migration references the JSON Schema of the package, which is in a paren
 
 test('down of every generated migration restores the previous schema', async () => {
   const first = filesOf(await generateFrom({ users: { id, name: 'string' }, logs: { id, line: 'text' } }));
-  const before = modelFromFiles(first, 'postgresql');
+  const before = replayFiles(first, 'postgresql').model;
   const second = await generateFrom(
     { users: { id, nick: 'string', age: 'smallint' } },
     { files: first, rename: ['users.name:nick'] },
   );
-  const after = modelFromFiles([...first, ...filesOf(second)], 'postgresql');
+  const after = replayFiles([...first, ...filesOf(second)], 'postgresql').model;
   assert.notDeepEqual(after, before);
   let model = applyAll([], after);
   for (const { migration } of [...second].reverse()) model = applyAll(migration.down, model);
@@ -304,9 +304,12 @@ test('a rename to an existing name drops its previous owner, and two names can b
   for (const [tables, rename, expected] of cases) {
     const results = await generateFrom(tables, { files, rename });
     assert.deepEqual(steps(results), expected);
-    const after = modelFromFiles([...files, ...filesOf(results)], 'postgresql');
+    const after = replayFiles([...files, ...filesOf(results)], 'postgresql').model;
     assert.deepEqual([...after.keys()].sort(), Object.keys(tables));
-    assert.deepEqual(applyAll(results[0]?.migration.down ?? [], after), new Map(modelFromFiles(files, 'postgresql')));
+    assert.deepEqual(
+      applyAll(results[0]?.migration.down ?? [], after),
+      new Map(replayFiles(files, 'postgresql').model),
+    );
   }
 });
 
@@ -562,7 +565,7 @@ test('a file that changes what a raw statement made has a next step: makes', asy
   assert.match(error.next.join(), /^For a table that a raw statement of "20260101_000000_x" makes: .*"makes"/);
   const files = filesWith({ ...raw, makes: [made] });
   assert.deepEqual(steps(await generateFrom({}, { files, drop: ['logs'] })), ['drop logs']);
-  assert.deepEqual([...modelFromFiles(files, 'mysql', true).keys()], []);
+  assert.deepEqual([...replayFiles(files, 'mysql', true).model.keys()], []);
 });
 
 test('a folder named like a migration file is rejected by name, and an extension in upper case counts', async () => {

@@ -1,7 +1,7 @@
 import { builtins } from '../../config/load/builtin.ts';
 import { identifyDatabase } from '../../config/load/identify.ts';
 import { loadRuntime, type Runtime } from '../../config/load/runtime.ts';
-import { modelFromFiles, objectsFromFiles } from '../../config/project/generate.ts';
+import { objectsFromFiles, replayFiles } from '../../config/project/generate.ts';
 import type { MigrationFile } from '../../config/project/migration-files.ts';
 import { readObjectFiles } from '../../config/project/object-files.ts';
 import type { Schema } from '../../config/project/schema-difference.ts';
@@ -133,7 +133,7 @@ export class SchemaReader {
   #asOf(tag: string | undefined): Schema {
     const { migrations } = this.#files;
     const included = tag === undefined ? migrations : migrations.slice(0, this.#indexOf(tag) + 1);
-    return { model: modelFromFiles(included, this.#dialect.name), objects: objectsFromFiles(included) };
+    return { model: replayFiles(included, this.#dialect.name).model, objects: objectsFromFiles(included) };
   }
 
   #indexOf(tag: string): number {

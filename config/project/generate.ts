@@ -5,7 +5,7 @@ import { arrangeObjects } from '../../core/migration/arrange-objects.ts';
 import { assertMirrors } from '../../core/migration/compile-operation.ts';
 import type { Migration } from '../../core/migration/migration.ts';
 import { type FindRawMention, rawMentions } from '../../core/migration/raw-mentions.ts';
-import { MigrationReplay, replayMigrations } from '../../core/migration/replay.ts';
+import { MigrationReplay } from '../../core/migration/replay.ts';
 import { nameOfTag } from '../../core/migration/tag.ts';
 import { type DatabaseObject, type ObjectModel, objectKey, objectsAfter } from '../../core/schema/database-object.ts';
 import type { ResolvedDeclaration } from '../../core/schema/declaration/resolve-declaration.ts';
@@ -13,7 +13,6 @@ import { diff } from '../../core/schema/diff.ts';
 import { collectionOf } from '../../core/schema/find-or-throw.ts';
 import type { SchemaModel } from '../../core/schema/model.ts';
 import { modelOperations } from '../../core/schema/model-operations.ts';
-import type { MutableSchema } from '../../core/schema/mutable-schema.ts';
 import { assertDistinctNames } from '../../core/schema/names.ts';
 import type { MigrationOperation, Operation } from '../../core/schema/operation.ts';
 import { dropKey, type UndecidedRename, undecidedRenames } from '../../core/schema/rename/undecided.ts';
@@ -50,6 +49,8 @@ export interface GenerateOptions {
   readonly database?: Pick<DatabaseConfig, 'schema' | 'schemas'>;
   /** Generates migrations that create the tables which the files change but never create. */
   readonly adopting?: boolean;
+  /** What `replayFiles` returned for the files, if it was called before. */
+  readonly replayed?: MigrationReplay;
 }
 
 export interface GeneratedMigration extends Pick<MigrationPart, 'statements' | 'risks' | 'rollbackRisks'> {
@@ -63,7 +64,7 @@ export interface GeneratedMigration extends Pick<MigrationPart, 'statements' | '
 /** Generates the migrations from the migration files to the schema file; empty if they match. Uses no database. */
 export async function generate(options: GenerateOptions): Promise<GeneratedMigration[]> {
   const { dialect, files, entry, now } = options;
-  const before = modelFromFiles(files, dialect.name, options.adopting);
+  const before = (options.replayed ?? replayFiles(files, dialect.name, options.adopting)).model;
   const target = await resolveRenames(options, before);
   assertDistinctNames(dialect.name, dialect.capabilities.names, target.model);
   let newest = files.at(-1)?.tag;
@@ -130,10 +131,10 @@ const missingObject = ({ file, text }: NewFile, { kind, name }: DatabaseObject):
   });
 
 /**
- * The schema that the migration files produce. A file may change only tables that an earlier file creates, unless the
- * table was adopted: then a later file creates it in its changed form.
+ * Replays the migration files; the schema that they produce is its `model`. A file may change only tables that an earlier file
+ * creates, unless the table was adopted: then a later file creates it in its changed form.
  */
-export function modelFromFiles(files: readonly MigrationFile[], dialect: string, adopting = false): MutableSchema {
+export function replayFiles(files: readonly MigrationFile[], dialect: string, adopting = false): MigrationReplay {
   const replay = new MigrationReplay(dialect);
   const lastCreatedBy = new Map(
     files.flatMap(({ tag, migration }) =>
@@ -169,20 +170,17 @@ export function modelFromFiles(files: readonly MigrationFile[], dialect: string,
     }
   }
   for (const name of replay.unmanaged) replay.model.delete(name);
-  return replay.model;
+  return replay;
 }
 
 /** Describes which tables the files change before one of them creates it. */
-export function changedBeforeCreated(
-  files: readonly MigrationFile[],
-  dialect: string,
+export const changedBeforeCreated = (
+  { everUnmanaged }: MigrationReplay,
   includes: (table: string) => boolean,
-): readonly string[] {
-  const migrations = files.map(({ migration }) => migration);
-  return [...replayMigrations(migrations, dialect).everUnmanaged]
+): readonly string[] =>
+  [...everUnmanaged]
     .filter(includes)
     .map((name) => `Migrations change the table "${name}" before one creates it, and would fail on an empty database.`);
-}
 
 function nextForUnknownTable(
   { next }: SvcError,

@@ -1,6 +1,11 @@
 import { Command, Option } from 'clipanion';
 import { lintLines, lintMigrations } from '../../../../config/load/lint.ts';
-import { changedBeforeCreated, type GeneratedMigration, generate } from '../../../../config/project/generate.ts';
+import {
+  changedBeforeCreated,
+  type GeneratedMigration,
+  generate,
+  replayFiles,
+} from '../../../../config/project/generate.ts';
 import { formatMigration } from '../../../../config/project/migration-files.ts';
 import { assertObjectFolders, readObjectFiles } from '../../../../config/project/object-files.ts';
 import { readSchemaFile, SCHEMA_FILE, type SchemaEntry } from '../../../../config/project/schema-file.ts';
@@ -87,9 +92,11 @@ export default class Generate extends DatabaseCommand {
     const { root, dialectOf } = runtime;
     const dialect = await dialectOf(tag);
     const files = await this.migrations(tag);
+    const replayed = replayFiles(files, dialect.name);
     const generated = await generate({
       dialect,
       files,
+      replayed,
       entry,
       objects: readObjectFiles(root, tag, dialect),
       database: runtime.database(tag),
@@ -101,8 +108,8 @@ export default class Generate extends DatabaseCommand {
       ...(this.name !== undefined && { name: this.name }),
       ...(canPrompt(this) && { promptRename: (pairs) => this.#askRename(pairs) }),
     });
-    for (const line of changedBeforeCreated(files, dialect.name, (name) => entry.fieldsOf(name) !== undefined))
-      this.warn(line);
+    for (const line of changedBeforeCreated(replayed, (name) => entry.fieldsOf(name) !== undefined)) this.warn(line);
+    if (generated.length === 0) return [];
     const added = new Set(generated.map(({ migration }) => migration));
     const { findings } = await lintMigrations(
       runtime,

@@ -2,12 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'clipanion';
 import { declarableSchema } from '../../../../config/project/declarable-schema.ts';
-import {
-  changedBeforeCreated,
-  generate,
-  modelFromFiles,
-  objectsFromFiles,
-} from '../../../../config/project/generate.ts';
+import { changedBeforeCreated, generate, objectsFromFiles, replayFiles } from '../../../../config/project/generate.ts';
 import { formatMigration, type MigrationFile } from '../../../../config/project/migration-files.ts';
 import { backupObjectFiles, readObjectFiles, writeObjectFiles } from '../../../../config/project/object-files.ts';
 import { readSchemaFile, SCHEMA_FILE, schemaEntry, schemaFileWith } from '../../../../config/project/schema-file.ts';
@@ -71,7 +66,8 @@ export default class Pull extends DatabaseCommand {
     await assertReconciled(target.connection, files, await History.read(target.connection));
     await this.#assertNonePending(tag, entries.filter(({ state }) => state !== 'completed').length);
     assertExported(entries.filter(({ origin, file }) => origin !== 'file' && file === undefined));
-    const model = modelFromFiles(files, target.dialect.name, true);
+    const replayed = replayFiles(files, target.dialect.name, true);
+    const { model } = replayed;
     const { connection } = target;
     const findRaw = rawMentions(
       files.map(({ migration }) => migration),
@@ -104,6 +100,7 @@ export default class Pull extends DatabaseCommand {
         rename: this.rename,
         drop: this.drop,
         adopting: true,
+        replayed,
         ...(this.name !== undefined && { name: this.name }),
       });
       return { ...declarable, generated };
@@ -122,7 +119,7 @@ export default class Pull extends DatabaseCommand {
     if (omissions.length > 0) this.warn(NOT_IN_MIGRATIONS);
     const rawWarnings = [...rawMade, ...rawMadeObjects].map(describeRawMade);
     for (const line of rawWarnings) this.warn(line);
-    const orderWarnings = changedBeforeCreated(files, target.dialect.name, (name) => name in declaration.tables);
+    const orderWarnings = changedBeforeCreated(replayed, (name) => name in declaration.tables);
     for (const line of orderWarnings) this.warn(line);
     const isUpToDate = generated.length === 0 && (await this.#isUpToDate(tag, target.dialect, files));
     const schema = await schemaFileWith(root, tag, declaration);
