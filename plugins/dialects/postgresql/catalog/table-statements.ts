@@ -17,7 +17,7 @@ export const IS_SERIAL = (sequence: string): string =>
       AND q.seqtypid = a.atttypid AND q.seqstart = 1 AND q.seqincrement = 1 AND q.seqmin = 1 AND q.seqcache = 1 AND NOT q.seqcycle
       AND q.seqmax = CASE q.seqtypid WHEN 21 THEN 32767 WHEN 23 THEN 2147483647 ELSE 9223372036854775807 END)
     AND NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = a.attrelid AND t.relispartition)
-    AND NOT EXISTS (SELECT FROM pg_depend v JOIN pg_attrdef w ON w.oid = v.objid WHERE v.classid = 'pg_attrdef'::regclass AND v.refclassid = 'pg_class'::regclass AND v.refobjid = ${sequence}
+    AND NOT EXISTS (SELECT FROM (SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_class'::regclass AND refobjid = ${sequence} OFFSET 0) v JOIN pg_attrdef w ON w.oid = v.objid WHERE v.classid = 'pg_attrdef'::regclass
       AND w.adrelid <> a.attrelid AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = w.adrelid)))`;
 
 /** Whether a table is created by an object: a partition, or one that inherits. */
