@@ -345,6 +345,8 @@ export interface Connection<Step = unknown> {
   kept?(): Promise<ReadonlyMap<string, string | undefined>>;
   /** The objects that are not tables, each with a text that creates it. Those of extensions and of svc are left out. */
   objects?(): Promise<readonly DatabaseObject[]>;
+  /** Kinds that `objects` leaves out unless an option asks for them. One of the files is not missing then. */
+  readonly unreadKinds?: ReadonlySet<string>;
   /** The objects with their texts as `objects` returns them after they are created; as written, if the server refuses. */
   normalizeObjects?(objects: readonly DatabaseObject[]): Promise<readonly DatabaseObject[]>;
   /**

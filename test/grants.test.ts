@@ -2,9 +2,9 @@ import * as assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { sameStatements } from '../plugins/dialects/postgresql/compile/table-objects.ts';
-import type { TestEngine } from './kit/engines.ts';
-import { connectedBy, OBJECTS, postgresql } from './kit/object-files.ts';
-import { assertExit, json, LONG, project } from './kit/project.ts';
+import { connectedBy, OBJECTS } from './kit/object-files.ts';
+import { assertExit, json, project } from './kit/project.ts';
+import { onPostgresql as on, type Query } from './kit/roles.ts';
 import { test } from './kit/test.ts';
 
 /** Privileges of PostgreSQL with the option `grants`: a file for each thing that others than its owner may use. */
@@ -45,39 +45,6 @@ union all select typname, ${sorted('typacl')} from pg_type where typnamespace = 
 union all select nspname, ${sorted('nspacl')} from pg_namespace where nspname = 'public' order by 1`;
 
 const OPTIONS = { options: { grants: true } };
-
-type Query = (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
-
-interface Fixture {
-  readonly engine: TestEngine;
-  /** Two roles, which belong to the whole server. */
-  readonly reader: string;
-  readonly writer: string;
-  readonly url: string;
-  readonly query: Query;
-}
-
-async function withRoles(engine: TestEngine, work: (fixture: Fixture) => Promise<void>): Promise<void> {
-  await engine.withUrl(async (url, connect) => {
-    const query: Query = (text) => connectedBy(connect)((connection) => connection.query(text));
-    const id = Math.random().toString(36).slice(2, 10);
-    const [reader, writer] = [`svc_reader_${id}`, `"svc Writer ${id}"`];
-    await query(`create role ${reader}; create role ${writer}`);
-    try {
-      await work({ engine, reader, writer, url, query });
-    } finally {
-      await query(`drop owned by ${reader}, ${writer}; drop role ${reader}, ${writer}`);
-    }
-  });
-}
-
-function on(what: string, work: (fixture: Fixture) => Promise<void>): void {
-  for (const engine of postgresql) {
-    const title = `${engine.name}: ${what}`;
-    if (engine.missing === undefined) test(title, () => withRoles(engine, work), LONG);
-    else test.skip(title, engine.missing);
-  }
-}
 
 on(
   'privileges are made again, changed statement by statement, and taken back',

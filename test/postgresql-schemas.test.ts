@@ -201,6 +201,7 @@ on('a difference of two URLs is one of the schemas that are named', async (fixtu
     for (const [args, why] of [
       [['--to', 'files', '--schemas', 'billing'], /Neither side is one/],
       [['--to', url, '--schemas', 'public,'], /A name is missing/],
+      [['--to', url, '--schemas', 'public,public'], /A name is in it twice/],
     ] as const) {
       const { stderr } = assertExit(await svcHere(['db', 'schema', 'diff', '--from', 'empty', ...args], root), 2);
       assert.match(stderr, why);
@@ -415,7 +416,10 @@ on('a list of schemas is checked', async (_, engine) => {
       await problem({ schemas: [] }),
       /must be a list of one or more different names, such as \['public', 'billing'\]/,
     );
-    assert.match(await problem({ schemas: ['public', 'public'] }), /must be a list of one or more different names/);
+    assert.match(
+      await problem({ schemas: ['public', 'public'] }),
+      /is \["public","public"\] and must be a list of one or more different names/,
+    );
     assert.match(await problem({ schemas: ['public', 'a.b'] }), /"a\.b" has a dot/);
     assert.match(await problem({ schemas: ['public', 'pg_catalog'] }), /"pg_catalog" is a schema of the server/);
     assert.match(await problem({ schema: 'crm', schemas: ['public'] }), /"crm" is the schema, and is not one of them/);

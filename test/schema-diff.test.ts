@@ -9,6 +9,7 @@ import { svc } from './kit/cli.ts';
 import { docsBlocks } from './kit/docs-blocks.ts';
 import { committingEngines, engines, sqlEngines, type TestEngine } from './kit/engines.ts';
 import { folder } from './kit/folder.ts';
+import { postgresql } from './kit/object-files.ts';
 import { assertExit, id, json, LONG, type Project, project, tagOf } from './kit/project.ts';
 import { sixEngines } from './kit/six-engines.ts';
 import { test } from './kit/test.ts';
@@ -136,6 +137,42 @@ for (const engine of sqlEngines.filter(({ name }) => name !== 'pglite')) {
     LONG,
   );
 }
+
+const MOVED = (
+  labels: string,
+  limit: number,
+) => `create type mood as enum (${labels}); create domain price as int check (value > ${limit});
+create schema billing; create type billing.state as enum ('open');
+create table billing.invoices (id int primary key, state billing.state default 'open', check (state = 'open'));
+create view billing.open as select id, 'open'::billing.state as state from billing.invoices;
+create table users (id int primary key, mood mood not null default 'ok', moods mood[], price price)`;
+
+on(
+  postgresql.filter(({ name }) => name !== 'pglite'),
+  'types that are made again, with their fields, and a schema that one side lacks',
+  async (first, connectFirst) => {
+    const [other] = postgresql;
+    await other?.withUrl(async (second, connectSecond) => {
+      const cwd = folder({});
+      const none: Project = { ...project({}), svc: (...args) => svc(args, { cwd }) };
+      const listed = ['--schemas', 'public,billing'];
+      await run(connectFirst, [MOVED(`'ok', 'sad'`, 0)]);
+      const made = await statements(none, second, first, ...listed);
+      assert.match(made.join('\n'), /CREATE SCHEMA IF NOT EXISTS billing/);
+      await run(connectSecond, made);
+      await assertSame(none, second, first, ...listed);
+      await run(connectSecond, [
+        'drop schema billing cascade; drop table users; drop type mood; drop domain price',
+        MOVED(`'ok', 'glad'`, 1),
+      ]);
+      await run(connectSecond, ["insert into users values (1, 'ok', '{ok}', 2)"]);
+      await run(connectSecond, await statements(none, second, first, ...listed));
+      await assertSame(none, second, first, ...listed);
+      await run(connectSecond, await statements(none, second, 'empty', ...listed));
+      await assertSame(none, second, 'empty', ...listed);
+    });
+  },
+);
 
 for (const engine of sixEngines.filter(({ name }) => !['postgresql', 'mysql', 'mariadb'].includes(name))) {
   const title = `${engine.name}: a database, the schema file and the history as of a migration`;

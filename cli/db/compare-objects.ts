@@ -1,5 +1,5 @@
 import type { Migration } from '../../core/migration/migration.ts';
-import { objectDrift, readObjects } from '../../core/migration/objects.ts';
+import { objectDrift, readObjects, unreadAmong } from '../../core/migration/objects.ts';
 import { rawMentions } from '../../core/migration/raw-mentions.ts';
 import type { Target } from '../../core/migration/target.ts';
 import { type DatabaseObject, nameInTable, objectsAfter } from '../../core/schema/database-object.ts';
@@ -16,6 +16,7 @@ export async function compareObjects(
   readonly usingOthers: readonly DatabaseObject[];
 }> {
   const expected = objectsAfter(completed.flatMap(({ up }) => up));
+  for (const key of unreadAmong(connection, expected).keys()) expected.delete(key);
   const all = await readObjects(connection);
   const findRaw = rawMentions(completed, dialect.name);
   const unmanaged = [...all].flatMap(([key, object]) =>

@@ -32,6 +32,10 @@ export function assertKind({ name, objects }: Dialect, object: Pick<DatabaseObje
 export const readObjects = async (connection: Connection): Promise<ObjectModel> =>
   objectModel((await connection.objects?.()) ?? []);
 
+/** Those of the objects that the connection does not read: nothing is known of them. */
+export const unreadAmong = ({ unreadKinds }: Pick<Connection, 'unreadKinds'>, objects: ObjectModel): ObjectModel =>
+  new Map([...objects].filter(([, { kind }]) => unreadKinds?.has(kind)));
+
 /** The differences between expected objects and those of the catalog, in words. */
 export async function objectDrift(
   connection: Connection,

@@ -124,6 +124,6 @@ function suggestion(name: string, names: readonly string[]): string {
 }
 
 function valueText(value: unknown): string {
-  if (typeof value === 'string' || value === null) return JSON.stringify(value);
+  if (typeof value === 'string' || value === null || Array.isArray(value)) return JSON.stringify(value);
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : `of the type ${typeof value}`;
 }

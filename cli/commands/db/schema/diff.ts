@@ -12,6 +12,7 @@ import type { SchemaEntry } from '../../../../config/project/schema-file.ts';
 import type { Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { withoutUnknownReferences } from '../../../../core/migration/drift.ts';
+import { unreadAmong } from '../../../../core/migration/objects.ts';
 import { rawMentions, withoutRawMade } from '../../../../core/migration/raw-mentions.ts';
 import { nameInTable } from '../../../../core/schema/database-object.ts';
 import { assertDistinctNames } from '../../../../core/schema/names.ts';
@@ -92,9 +93,10 @@ export default class Diff extends DatabaseCommand {
     const { dialect, project } = request;
     const [from, to] = [describeSource(request.from), describeSource(request.to)];
     const pair = await this.#read(reader, request);
-    const { rawMade, ...sides } = await this.#compared(pair, project);
+    const { rawMade, ...sides } = await this.#compared(withoutUnread(pair), project);
     const notCompared = [
       ...rawMade,
+      ...unreadKinds(pair).map((kind) => `objects of the kind ${kind}, which the options of one side leave out`),
       ...[pair.from, pair.to].flatMap(({ unsupported = [] }, index) =>
         unsupported.map((one) => `${index === 0 ? from : to}: ${describeUnsupported(one)}`),
       ),
@@ -162,10 +164,11 @@ export default class Diff extends DatabaseCommand {
   #schemas(sources: readonly SchemaSource[]): readonly string[] | undefined {
     if (this.schemas === undefined) return undefined;
     const schemas = this.schemas.split(',').map((name) => name.trim());
-    if (sources.some(({ kind }) => kind === 'url') && !schemas.includes('')) return schemas;
+    const isValid = !schemas.includes('') && new Set(schemas).size === schemas.length;
+    if (sources.some(({ kind }) => kind === 'url') && isValid) return schemas;
     throw new SvcError('usage', '--schemas names the schemas of a URL.', {
-      why: schemas.includes('')
-        ? 'A name is missing.'
+      why: !isValid
+        ? `A name is ${schemas.includes('') ? 'missing' : 'in it twice'}.`
         : 'Neither side is one. Those of a database of the project are in svc.config.',
       next: ['--schemas public,billing'],
     });
@@ -251,6 +254,24 @@ interface Request {
 }
 
 type Pair = Omit<Comparison, 'dialect'>;
+
+/** The kinds that one side leaves out and the other one has. */
+const unreadKinds = ({ from, to }: Pair): readonly string[] => [
+  ...new Set(
+    [from, to].flatMap(({ connection = {} }) =>
+      [from, to].flatMap(({ objects }) => [...unreadAmong(connection, objects).values()].map(({ kind }) => kind)),
+    ),
+  ),
+];
+
+function withoutUnread(pair: Pair): Pair {
+  const unread = unreadKinds(pair);
+  const without = (side: Schema): Schema => ({
+    ...side,
+    objects: new Map([...side.objects].filter(([, { kind }]) => !unread.includes(kind))),
+  });
+  return { ...pair, from: without(pair.from), to: without(pair.to) };
+}
 
 const hasRaw = ({ migration }: ProjectFiles['migrations'][number]): boolean =>
   migration.up.some(({ type }) => type === 'raw');

@@ -11,7 +11,7 @@ import type { Connection, Dialect } from '../../../../core/dialect.ts';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
 import { drift, introspectWhole, withoutUnknownReferences } from '../../../../core/migration/drift.ts';
 import { History } from '../../../../core/migration/history.ts';
-import { readObjects, withServerTexts } from '../../../../core/migration/objects.ts';
+import { readObjects, unreadAmong, withServerTexts } from '../../../../core/migration/objects.ts';
 import {
   type FindRawMention,
   type RawMade,
@@ -126,16 +126,17 @@ export default class Pull extends DatabaseCommand {
     const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '_');
     const backup = isUpToDate ? undefined : this.#backup(root, schema.text, stamp);
     const objectFiles = readObjectFiles(root, tag, target.dialect);
+    const wanted = new Map([...after, ...unreadAmong(connection, objectFiles)]);
     const backups = [
       ...(backup ? [backup] : []),
-      ...backupObjectFiles(tag, stamp, { dialect: target.dialect, files: objectFiles, after, recorded }),
+      ...backupObjectFiles(tag, stamp, { dialect: target.dialect, files: objectFiles, after: wanted, recorded }),
     ];
     writeNewFiles(root, [
       ...generated.map(({ file, migration }) => ({ file, text: formatMigration(root, migration) })),
       ...backups,
     ]);
     if (!isUpToDate) replaceFile(root, schema);
-    const written = writeObjectFiles(root, tag, { dialect: target.dialect, before: objectFiles, after });
+    const written = writeObjectFiles(root, tag, { dialect: target.dialect, before: objectFiles, after: wanted });
     for (const file of [...generated.map((one) => one.file), schema.file, ...written]) this.print(file);
     for (const { file } of backups) this.note(`What was there before was saved as ${file}`);
     const counts = [
@@ -178,7 +179,7 @@ export default class Pull extends DatabaseCommand {
     readonly usingOthers: readonly DatabaseObject[];
   }> {
     const normal = await withServerTexts(connection, before, found);
-    const after = new Map<string, DatabaseObject>();
+    const after = new Map<string, DatabaseObject>(unreadAmong(connection, before));
     const rawMadeObjects: RawMade[] = [];
     const usingOthers: DatabaseObject[] = [];
     for (const [key, object] of found) {

@@ -7,6 +7,7 @@ import { alterTable, constraintDefinition } from '../../sql/compile.ts';
 import { type Grammar, type RenamedConstraint, type StatementFacts, UNSUPPORTED_BY_SQL } from '../../sql/grammar.ts';
 import { relationNames } from '../../sql/names.ts';
 import { SCHEMA_PLACEHOLDER, type SqlText, sqlStatement } from '../../sql/statement.ts';
+import { followSequence, followSequences, hasSequence } from './follow-sequence.ts';
 import { literal, quoteLiteral } from './literal.ts';
 import { dropPrimaryKey, isIdentity, modifyField } from './modify-field.ts';
 import { pathOf, qualified, qualifiedIn, quoteIdentifier, relationOf } from './names.ts';
@@ -87,7 +88,10 @@ export const grammar: Grammar<PostgresqlStep> = {
     const rename = (start: string, name: string, changes: readonly RenamedConstraint[]) => {
       const first = sqlStatement(`ALTER TABLE ${qualified(start)} RENAME TO ${quoteIdentifier(name)}`);
       const renamed = pathOf({ ...relationOf(start), name });
-      return withRenamedConstraints({ ...before, name: start }, before.fields.values(), first, renamed, changes);
+      return [
+        ...withRenamedConstraints({ ...before, name: start }, before.fields.values(), first, renamed, changes),
+        ...followSequences(start, renamed, before),
+      ];
     };
     const isRenamed = from.name !== target.name;
     if (from.schema === target.schema) return isRenamed ? rename(before.name, target.name, constraints) : [];
@@ -136,7 +140,11 @@ export const grammar: Grammar<PostgresqlStep> = {
   },
   renameField(before, field, to, constraints) {
     const first = alter(before.name, [`RENAME COLUMN ${quoteIdentifier(field.name)} TO ${quoteIdentifier(to)}`]);
-    return withRenamedConstraints(before, [field], first, before.name, constraints);
+    const { name: table } = before;
+    return [
+      ...withRenamedConstraints(before, [field], first, table, constraints),
+      ...(hasSequence(field) ? followSequence({ table, field: field.name }, { table, field: to }) : []),
+    ];
   },
   modifyField: modifyColumn,
   createIndex({ collection, index, columns, unique, native, sqlOptions }) {

@@ -81,6 +81,8 @@ export const objects: ObjectRules<PostgresqlStep> = {
   // What is renamed is renamed in them too.
   isInTheWay(kind, change) {
     if (change === 'rename') return false;
+    // A grant of a field is taken back under the name that it has.
+    if (kind === 'grants') return change === 'drop';
     // A comment goes with the index.
     return kind === 'settings' || (change !== 'index' && IN_THE_WAY.has(kind));
   },

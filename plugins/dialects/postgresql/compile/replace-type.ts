@@ -49,16 +49,21 @@ export function swapType({ kind, name, definition }: ReplaceObject): Statement<R
   const former = qualified(pathOf({ schema, name: formerName }), '');
   const word = kind.toUpperCase();
   const move = `DECLARE used record; BEGIN FOR used IN SELECT a.attrelid::regclass AS rel, a.attname AS field, t.typcategory = 'A' AS many, pg_get_expr(d.adbin, d.adrelid) AS value FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p', 'c') AND NOT c.relispartition JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE NOT a.attisdropped AND a.attinhcount = 0 AND (t.oid = ${quoteLiteral(former)}::regtype OR t.typelem = ${quoteLiteral(former)}::regtype AND t.typcategory = 'A') LOOP IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', used.rel, used.field); END IF; EXECUTE format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %I::text%s::%s', used.rel, used.field, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END, used.field, CASE WHEN used.many THEN '[]' ELSE '' END, ${quoteLiteral(type)} || CASE WHEN used.many THEN '[]' ELSE '' END); IF used.value IS NOT NULL THEN EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', used.rel, used.field, replace(used.value, ${quoteLiteral(former)}::regtype::text, ${quoteLiteral(type)})); END IF; END LOOP; END`;
-  const text = `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)};\n\n${definition};\n\n-- every column of the type is moved over\n\nDROP ${word} ${former}`;
   // Its own privileges, and none that the new one would have by default.
   const privilegesOf = (row: string) => ({ acl: `${row}.typacl`, type: 'T', owner: `${row}.typowner` });
   const rowOf = (name: string): string => `FROM pg_type WHERE oid = ${quoteLiteral(name)}::regtype`;
   const grant = `DECLARE given record; present record; wanted record; BEGIN SELECT * INTO present ${rowOf(type)}; SELECT * INTO wanted ${rowOf(former)}; ${setPrivileges(`TYPE ${type}`, privilegesOf('present'), privilegesOf('wanted'))}; END`;
   // The server would name the checks of the new domain otherwise while the former one has their names.
   const release = `DECLARE held record; BEGIN FOR held IN SELECT conname AS name FROM pg_constraint WHERE contypid = ${quoteLiteral(former)}::regtype LOOP EXECUTE format('ALTER DOMAIN %s RENAME CONSTRAINT %I TO %I', ${quoteLiteral(former)}::regtype, held.name, left(held.name, 50) || '__former'); END LOOP; END`;
-  const released = kind === 'domain' ? `${doBlock(release)};\n` : '';
   return statement(
-    text,
-    `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)};\n${released}${definition};\n${doBlock(move)};\n${doBlock(grant)};\nDROP ${word} ${former}`,
+    [
+      `ALTER ${word} ${type} RENAME TO ${quoteIdentifier(formerName)}`,
+      ...(kind === 'domain' ? [doBlock(release)] : []),
+      // It may end in a comment.
+      `${definition}\n`,
+      doBlock(move),
+      doBlock(grant),
+      `DROP ${word} ${former}`,
+    ].join(';\n\n'),
   );
 }

@@ -2,11 +2,10 @@ import type { Statement } from '../../../../core/dialect.ts';
 import type { Collection } from '../../../../core/schema/model.ts';
 import { KEPT_PREFIX } from '../../../../core/schema/names.ts';
 import { type SqlText, sqlStatement } from '../../sql/statement.ts';
+import { hasSequence } from './follow-sequence.ts';
 import { quoteLiteral } from './literal.ts';
-import { isIdentity } from './modify-field.ts';
 import { qualified, quoteIdentifier, type Relation } from './names.ts';
 import { doBlock, tableOid } from './plpgsql-guards.ts';
-import { isSerial } from './types.ts';
 
 /**
  * Moves a table, with its sequences, to a schema: to that of the connection if `schema` is undefined, whose name is known only
@@ -18,9 +17,9 @@ export function setSchema(
   { fields }: Pick<Collection, 'fields'>,
 ): Statement<SqlText> {
   const alterSchema = `ALTER TABLE ${qualified(table)} SET SCHEMA`;
-  const hasSequence = [...fields.values()].some((field) => isIdentity(field) || isSerial(field));
-  if (schema !== undefined && !hasSequence) return sqlStatement(`${alterSchema} ${quoteIdentifier(schema)}`);
-  if (!hasSequence)
+  const hasSequences = [...fields.values()].some(hasSequence);
+  if (schema !== undefined && !hasSequences) return sqlStatement(`${alterSchema} ${quoteIdentifier(schema)}`);
+  if (!hasSequences)
     return sqlStatement(
       doBlock(`BEGIN EXECUTE ${quoteLiteral(`${alterSchema} `)} || quote_ident(current_schema()); END`),
     );

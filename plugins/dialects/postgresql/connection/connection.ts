@@ -134,6 +134,7 @@ export async function createConnection({
     unsupportedObjects: async () => (await introspectWhole()).unsupported,
     introspectWhole,
     kept: () => withSvcErrors(() => readKeptNames(session.exec, schemas)),
+    ...(!grants && { unreadKinds: new Set(['grants']) }),
     objects: () => withSvcErrors(() => readObjects(session, schemas)),
     normalizeObjects: (found) => withSvcErrors(() => normalizeObjects(session, schemas, found)),
     normalize: (model) => withSvcErrors(async () => normalizeExpressions(session, normalize(model), schemas)),

@@ -33,6 +33,7 @@ export const VALUES_ALTERED_ERROR = 'SVC03';
 
 export const LOCK_NOT_AVAILABLE = '55P03';
 export const INSUFFICIENT_PRIVILEGE = '42501';
+const INVALID_SCHEMA_NAME = '3F000';
 export const DUPLICATE_TABLE = '42P07';
 /** By a timeout, or by a person. */
 export const QUERY_CANCELED = '57014';
@@ -46,7 +47,7 @@ export function isTransient(error: unknown): boolean {
 /** A syntax error, or a name that does not exist. */
 export function isInvalidStatement(error: unknown): boolean {
   const code = codeOf(error);
-  return code?.startsWith('42') === true && code !== INSUFFICIENT_PRIVILEGE;
+  return (code?.startsWith('42') === true && code !== INSUFFICIENT_PRIVILEGE) || code === INVALID_SCHEMA_NAME;
 }
 
 /**
@@ -145,7 +146,7 @@ const MAPPING_BY_CODE: Readonly<Record<string, ErrorMapping>> = {
     message: 'The table or index already exists.',
     next: TABLE_EXISTS_REMEDIES,
   },
-  '3F000': {
+  [INVALID_SCHEMA_NAME]: {
     code: 'config_invalid',
     message: 'The schema does not exist.',
     next: [
