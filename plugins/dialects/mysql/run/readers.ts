@@ -123,7 +123,7 @@ function removalsOf(
   }
 }
 
-async function readReaders(exec: ExecSql): Promise<readonly Reader[]> {
+export async function readReaders(exec: ExecSql): Promise<readonly Reader[]> {
   const rows = await rowsOf(
     exec,
     `SELECT 'view' AS kind, v.table_name AS name, v.view_definition AS text, NULL AS t, DATABASE() AS db
