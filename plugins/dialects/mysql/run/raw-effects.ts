@@ -1,7 +1,7 @@
 import { lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { type MysqlStatement, newNameIn } from '../compile/step.ts';
-import { readReaders } from './readers.ts';
+import { readReaders } from './read-readers.ts';
 
 /** What a raw statement does to tables that it names, or that it reaches through others. */
 export interface RawEffect {
