@@ -102,8 +102,17 @@ export interface ObjectRules<Step = unknown> {
   movesFields?(before: DatabaseObject, after: DatabaseObject): boolean;
   /** Whether `replaceObject` leaves everything in place that depends on the object. */
   isReplacedInPlace(before: DatabaseObject, after: DatabaseObject): boolean;
+  /** The place of an object that runs among others in the order of their creation, such as a trigger. */
+  place?(object: DatabaseObject): ObjectPlace | undefined;
   /** Pure. Throws `migration_invalid` for a text that does not create this object. */
   compile(operation: ObjectOperation): readonly Statement<Step>[];
+}
+
+export interface ObjectPlace {
+  /** The same for all objects that run one after another. */
+  readonly group: string;
+  /** The `<kind>/<name>` of the one that its text places it next to: that one is created before it. */
+  readonly nextTo?: string;
 }
 
 /** For an engine whose server holds a limited number of locks. */

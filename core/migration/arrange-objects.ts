@@ -1,9 +1,11 @@
 import type { ChangeOfRead, ObjectRules } from '../dialect.ts';
 import { type DatabaseObject, type ObjectModel, objectKey } from '../schema/database-object.ts';
+import { inPlaces } from '../schema/in-places.ts';
 import type { SchemaModel } from '../schema/model.ts';
 import type { MigrationOperation, ModelOperation, ObjectOperation, Operation } from '../schema/operation.ts';
 import { PathWords, schemasIn } from '../schema/path-words.ts';
 import { amongTables, isCreation, nativeTexts } from './among-tables.ts';
+import { assertPlaces, movedForPlaces } from './object-places.ts';
 
 export interface ObjectChange {
   readonly before: ObjectModel;
@@ -74,7 +76,7 @@ class References {
       ordered.add(object);
     };
     for (const object of sorted) visit(object);
-    return [...ordered];
+    return inPlaces([...ordered], objectKey, (object) => this.rules.place?.(object)?.nextTo);
   }
 }
 
@@ -90,6 +92,7 @@ export function arrangeObjects(
 ): MigrationOperation[] {
   const { before, after } = change;
   if (before.size + after.size === 0) return [...operations];
+  assertPlaces(rules, before, after);
   const references = new References(rules, schemasIn([...before.values(), ...after.values()]));
   const removed = [...before.values()].filter((object) => !after.has(objectKey(object)));
   const aside = inTheWay(references, operations, change, removed);
@@ -228,6 +231,8 @@ function inTheWay(
       found = true;
     }
   }
+  const inOrder = (objects: readonly DatabaseObject[]) => references.inOrder(objects);
+  for (const object of movedForPlaces(rules, { before, after, aside, inOrder })) aside.set(objectKey(object), object);
   return aside;
 }
 

@@ -28,10 +28,10 @@ export interface Creation {
 
 /** Throws `migration_invalid` if the text does not create the object. */
 export function assertCreates(object: ObjectName, { words, start, unquote, example, expected }: Creation): void {
-  const invalid = (why: string): SvcError =>
+  const invalid = (why: string, next = `Begin it with: ${example}`): SvcError =>
     new SvcError('migration_invalid', `The definition of "${objectKey(object)}" does not create it.`, {
       why,
-      next: [`Begin it with: ${example}`],
+      next: [next],
     });
   const { name, table, tableWord = 'on' } = expected;
   if (table === '' || name === '') throw invalid('A file is named <table>.<name>.sql.');
@@ -45,5 +45,8 @@ export function assertCreates(object: ObjectName, { words, start, unquote, examp
   const event = words.indexOf(tableWord, start + 1);
   const on = unquote(words[event + (words[event + 1] === 'only' ? 2 : 1)] ?? '');
   if (on !== table)
-    throw invalid(`It is on "${on}", and its file says "${table}": a file is named <table>.<name>.sql.`);
+    throw invalid(
+      `It is on "${on}", and its file says "${table}": a file is named <table>.<name>.sql.`,
+      `Rename the file to ${on}${object.name.slice(table.length)}.sql, or edit the table in its text.`,
+    );
 }

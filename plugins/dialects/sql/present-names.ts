@@ -60,6 +60,7 @@ export class PresentTable {
   readonly #changed = new Set<string>();
   /** What all rows have in a column that the run added, as SQL. */
   readonly #values = new Map<string, string>();
+  #areRowsUnknown = false;
 
   constructor(name: string) {
     this.name = name;
@@ -81,6 +82,16 @@ export class PresentTable {
     if (value !== undefined) return value;
     const column = this.unchangedColumn(name);
     return column === undefined ? undefined : quoteIdentifier(column);
+  }
+
+  get areRowsUnknown(): boolean {
+    return this.#areRowsUnknown;
+  }
+
+  /** After rows were added or any of their values changed. */
+  changeRows(): void {
+    this.#areRowsUnknown = true;
+    this.#values.clear();
   }
 
   hasKnownValue(name: string): boolean {

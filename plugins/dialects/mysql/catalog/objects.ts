@@ -1,4 +1,5 @@
 import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
+import { tablePart } from '../../sql/objects.ts';
 import { type ExecSql, rowsOf, type Session } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import { canonicalWords, DEFINER, withName } from '../compile/objects.ts';
@@ -6,11 +7,15 @@ import { partitioningStatement, partitionWords } from '../compile/partitions.ts'
 import { toSvcError } from '../connection/errors.ts';
 import type { Traits } from '../variant.ts';
 import { withoutDatabase } from './show-create-table.ts';
-import { readTriggerOrders, withOrder, withoutOrder } from './trigger-order.ts';
+import {
+  IS_READABLE,
+  readTriggerGroups,
+  readTriggerOrders,
+  triggersInPlace,
+  withOrder,
+  withoutOrder,
+} from './trigger-order.ts';
 import { readBlockedViews, tableNames } from './unsupported-objects.ts';
-
-/** With other quotes, a text is another one here. */
-const IS_READABLE = "sql_mode NOT LIKE '%ANSI_QUOTES%'";
 
 const objectsQuery = ({ catalog }: Traits): string => `
 SELECT 'view' AS kind, table_name AS name, '' AS t FROM information_schema.views WHERE table_schema = DATABASE() AND view_definition <> '' AND table_name NOT LIKE '\\_svc\\_%'
@@ -78,6 +83,9 @@ export async function normalizeObjects(
   objects: readonly DatabaseObject[],
 ): Promise<DatabaseObject[]> {
   const found = new Map((await readObjects(session, traits)).map((object) => [objectKey(object), object]));
+  const inPlace = objects.some(({ kind }) => kind === 'trigger')
+    ? await readTriggersInPlace(session, [...found.values(), ...objects])
+    : new Set();
   const normal: DatabaseObject[] = [];
   for (const object of objects) {
     const current = found.get(objectKey(object));
@@ -85,12 +93,22 @@ export async function normalizeObjects(
     const isSame =
       current &&
       (words(current.definition) === words(object.definition) ||
-        (object.kind === 'trigger' && words(current.definition) === withoutOrder(words(object.definition))) ||
+        (inPlace.has(objectKey(object)) &&
+          withoutOrder(words(current.definition)) === withoutOrder(words(object.definition))) ||
         (object.kind === 'event' && isSameEvent(object.definition, current.definition)));
     if (isSame) normal.push(current);
     else normal.push({ ...object, definition: (await probe(session, object)) ?? object.definition });
   }
   return normal;
+}
+
+/** The keys of the triggers that run in the places that the texts give them; of two texts, the later counts. */
+async function readTriggersInPlace(session: Session, objects: readonly DatabaseObject[]): Promise<ReadonlySet<string>> {
+  const triggers = objects.filter(({ kind }) => kind === 'trigger');
+  const byName = new Map(triggers.map((object) => [object.name.slice(tablePart(object.name).length + 1), object]));
+  const groups = await session.exclusive((exec) => readTriggerGroups(exec));
+  const names = triggersInPlace(groups, (name) => byName.get(name)?.definition);
+  return new Set([...names].flatMap((name) => byName.get(name) ?? []).map(objectKey));
 }
 
 /** What the server adds to the schedule of an event, and the words of a text that says it itself. */

@@ -1,4 +1,5 @@
-import type { ObjectRules, Statement } from '../../../../core/dialect.ts';
+import type { ObjectPlace, ObjectRules, Statement } from '../../../../core/dialect.ts';
+import { type DatabaseObject, objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectOperation } from '../../../../core/schema/operation.ts';
 import { assertCreates, type ObjectName, orReplace, tablePart, wordsWithoutComments } from '../../sql/objects.ts';
 import type { RawSql } from '../../sql/statement.ts';
@@ -9,6 +10,7 @@ import { assertUsable } from './raw.ts';
 import { alterSequence } from './sequence.ts';
 import type { MysqlStep } from './step.ts';
 import { tokenize } from './tokens.ts';
+import { triggerPlace } from './trigger-place.ts';
 
 /** The kinds, and where the catalog has them: the view of information_schema, and its columns. */
 const KINDS: Readonly<Record<string, { readonly from: string; readonly schema: string; readonly name: string }>> = {
@@ -35,8 +37,19 @@ export const objectRules = (traits: Traits): ObjectRules<MysqlStep> => ({
   boundText: ({ kind, definition }) =>
     kind === 'view' || kind === 'trigger' || kind === 'partitions' ? definition : '',
   isReplacedInPlace: () => true,
+  place: placeOf,
   compile: (operation) => compileObject(traits, operation),
 });
+
+function placeOf({ kind, name, definition }: DatabaseObject): ObjectPlace | undefined {
+  const place = kind === 'trigger' ? triggerPlace(definition) : undefined;
+  if (!place) return undefined;
+  const { table, event, other } = place;
+  return {
+    group: `${table} ${event}`,
+    ...(other !== undefined && { nextTo: objectKey({ kind, name: `${tablePart(name)}.${other}` }) }),
+  };
+}
 
 function compileObject(traits: Traits, operation: ObjectOperation): readonly Statement<MysqlStep>[] {
   if (operation.kind === 'partitions') {

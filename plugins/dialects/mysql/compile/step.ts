@@ -80,6 +80,9 @@ export type AlterClause =
   | { readonly kind: 'addArrayCheck'; readonly sql: string }
   | PlainClause;
 
+export const newNameIn = ({ clauses }: AlterTable): string | undefined =>
+  clauses.find((clause) => clause.kind === 'renameTable')?.to;
+
 /** A column's new definition. Absent parts stay as they are in the catalog. */
 export interface ModifyColumn {
   readonly kind: 'modifyColumn';

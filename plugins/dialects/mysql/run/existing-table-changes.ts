@@ -1,7 +1,8 @@
 import { PresentNames, type PresentTable } from '../../sql/present-names.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
-import type { AlterClause, AlterTable, MysqlStatement } from '../compile/step.ts';
+import { type AlterClause, type AlterTable, type MysqlStatement, newNameIn } from '../compile/step.ts';
 import type { ForeignKeyColumns, Violation } from '../compile/violations.ts';
+import { type RawEffect, unknownEffect } from './raw-effects.ts';
 
 /** The changes of a run to tables that exist at its start, as far as they are certain beforehand. */
 export interface ExistingTableChanges {
@@ -48,8 +49,12 @@ interface PresentColumns {
   readonly columns: readonly string[];
 }
 
-/** Stops at a raw statement that may change or empty tables. */
-export function existingTableChanges(statements: readonly MysqlStatement[], database: string): ExistingTableChanges {
+/** Stops at a raw statement that may change or empty any table. */
+export function existingTableChanges(
+  statements: readonly MysqlStatement[],
+  database: string,
+  rawEffects: ReadonlyMap<number, RawEffect> = new Map(),
+): ExistingTableChanges {
   const changes = new Map<string, TableChange[]>();
   const dropped = new Map<string, number>();
   const droppedObjects = new Set<string>();
@@ -57,22 +62,25 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
   const names = new PresentNames();
   /** Tables that the run has created, and that have no rows. */
   const created = new Set<string>();
-  let hasRaw = false;
+  /** Tables that a raw statement may have changed. */
+  const altered = new Set<string>();
+  /** The rows of any table may have changed. */
+  let areRowsUnknown = false;
   const presentColumns = (table: string, columns: readonly string[]): PresentColumns | undefined => {
-    const present = hasRaw ? undefined : names.table(table);
+    const present = areRowsUnknown ? undefined : names.table(table);
     const found = columns.flatMap((column) => present?.unchangedColumn(column) ?? []);
     return present && found.length === columns.length ? { table: present.name, columns: found } : undefined;
   };
   const sourceOf = (reads: Violation['reads']): ChangedSource | undefined => {
     const renamed: string[] = [];
     for (const [table, columns] of Object.entries(reads)) {
-      if (created.has(table) && !hasRaw) {
+      if (created.has(table) && !areRowsUnknown) {
         const selected = columns.map((column) => `NULL AS ${quoteIdentifier(column)}`);
         renamed.push(`${quoteIdentifier(table)} AS (SELECT ${selected.join(', ')} FROM DUAL WHERE FALSE)`);
         continue;
       }
-      const present = hasRaw ? undefined : names.table(table);
-      if (!present) return undefined;
+      const present = areRowsUnknown ? undefined : names.table(table);
+      if (!present || present.areRowsUnknown) return undefined;
       const sources = columns.map((column) => present.source(column, quoteIdentifier));
       if (sources.includes(undefined)) return undefined;
       if (present.name === table && sources.every((source, index) => source === quoteIdentifier(columns[index] ?? '')))
@@ -101,8 +109,19 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
     if (plan.kind === 'raw') {
       if (plan.drops !== undefined) droppedObjects.add(plan.drops);
       if (plan.inSchema) continue;
-      hasRaw = true;
-      if (MAY_CHANGE_TABLES.test(statement.text)) break;
+      const { tables, mayChangeTables } = rawEffects.get(index) ?? unknownEffect(statement.text);
+      if (tables === undefined) {
+        if (mayChangeTables) break;
+        areRowsUnknown = true;
+      }
+      for (const name of tables ?? []) {
+        created.delete(name);
+        if (!mayChangeTables) names.table(name)?.changeRows();
+        else {
+          names.forget(name);
+          altered.add(name);
+        }
+      }
       continue;
     }
     if (plan.kind === 'checkRows') continue;
@@ -115,13 +134,14 @@ export function existingTableChanges(statements: readonly MysqlStatement[], data
       if (plan.kind === 'dropTable' && table) dropped.set(table.name, index);
       if (plan.kind === 'createTable') created.add(plan.table);
       else created.delete(plan.table);
+      altered.delete(plan.table);
       names.forget(plan.table);
     }
     if (plan.kind === 'dropTable') continue;
     const found = plan.violations ?? [];
     for (const { foreignKey } of found) {
       const presentParent = foreignKey && presentColumns(foreignKey.parent, foreignKey.target);
-      if (!presentParent) continue;
+      if (!presentParent || altered.has(plan.table)) continue;
       const present = presentColumns(plan.table, foreignKey.columns);
       foreignKeys.push({ ...foreignKey, statement: index, table: plan.table, present, presentParent });
     }
@@ -170,12 +190,6 @@ function applyToNames(table: PresentTable, clause: AlterClause): void {
 
 const INSERT_FIRST =
   'Insert the rows that it references in a raw statement before the constraint, or add the field without a default.';
-
-/** A raw statement that may replace or empty a table. */
-const MAY_CHANGE_TABLES = /\b(alter|call|create|delete|drop|execute|load|rename|truncate)\b/i;
-
-export const newNameIn = ({ clauses }: AlterTable): string | undefined =>
-  clauses.find((clause) => clause.kind === 'renameTable')?.to;
 
 /** The columns that the clause needs. */
 function existingColumns(clause: AlterClause): readonly string[] {

@@ -5,15 +5,16 @@ import { type CopyingStatement, copyRequiredError } from '../../sql/copy-require
 import { type ExecSql, rowsOf } from '../../sql/session.ts';
 import { readCatalog } from '../catalog/read-catalog.ts';
 import { quoteIdentifier, quoteLiteral } from '../compile/literal.ts';
-import type { AlterTable, MysqlStatement } from '../compile/step.ts';
+import { type AlterTable, type MysqlStatement, newNameIn } from '../compile/step.ts';
 import type { Traits } from '../variant.ts';
 import { findColumnConflicts } from './column-conflicts.ts';
 import { completeClauses } from './complete-alter.ts';
 import { tryChanges } from './dry-run-table.ts';
-import { type AddedForeignKey, existingTableChanges, newNameIn } from './existing-table-changes.ts';
+import { type AddedForeignKey, existingTableChanges } from './existing-table-changes.ts';
 import { findExpressionReaders } from './expression-readers.ts';
 import { findNeededKeys } from './needed-keys.ts';
 import type { AlterContext } from './online-alter.ts';
+import { readRawEffects } from './raw-effects.ts';
 import { findReaders } from './readers.ts';
 
 /** What the server, its version and the current tables are certain to do with the statements, before the first one runs. */
@@ -26,7 +27,7 @@ export async function preflight(
   const { exec, traits, foldsTableNames } = context;
   const uppercaseNames = foldsTableNames ? findNamesWithUppercase(statements) : [];
   if (uppercaseNames.length > 0) return { failures: uppercaseNames, copies: [] };
-  const all = existingTableChanges(statements, context.database);
+  const all = existingTableChanges(statements, context.database, await readRawEffects(exec, statements));
   const { changes, dropped, foreignKeys } = all;
   const failures = [
     ...(await findOutsideReferences(exec, dropped)),

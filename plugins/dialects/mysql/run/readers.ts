@@ -3,10 +3,11 @@ import { SvcError } from '../../../../core/errors.ts';
 import { escapeRegExp, lowerCaseContainsWord } from '../../../../core/match-text.ts';
 import { nameInTable } from '../../../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../../../core/schema/operation.ts';
-import { type ExecSql, rowsOf } from '../../sql/session.ts';
+import type { ExecSql } from '../../sql/session.ts';
 import { quoteIdentifier } from '../compile/literal.ts';
 import type { AlterClause } from '../compile/step.ts';
 import type { ExistingTableChanges } from './existing-table-changes.ts';
+import { type Reader, type ReaderKind, readReaders } from './read-readers.ts';
 
 /** A table or a column that a statement drops or renames. */
 interface Removal {
@@ -14,17 +15,6 @@ interface Removal {
   readonly table: string;
   readonly column?: string;
   readonly isRename: boolean;
-}
-
-type ReaderKind = 'view' | 'trigger' | 'function' | 'procedure' | 'event';
-
-interface Reader {
-  readonly kind: ReaderKind;
-  readonly name: string;
-  /** Lower case, without string literals and comments. */
-  readonly text: string;
-  /** The table of a trigger. */
-  readonly table: string | undefined;
 }
 
 /** Dropped and renamed tables and columns that a view, a trigger or a routine reads: the server would keep it, unusable. */
@@ -58,28 +48,38 @@ export async function findReaders(
   const texts = replacedViews(operations);
   return removals.flatMap((removal): PreflightFailure[] => {
     const reader = readers.find((one) => reads(one, removal) && !isReadNoMore(texts.get(one.name), removal));
-    const again = all.flatMap((one): PreflightFailure[] => {
-      const statement = createdAgain.get(`${one.kind}/${one.name}`) ?? -1;
+    const invalid = all.flatMap((one): PreflightFailure[] => {
+      const again = createdAgain.get(`${one.kind}/${one.name}`) ?? [];
+      const statement = again.find(
+        (two) => two.dropped < removal.statement && removal.statement < two.created,
+      )?.created;
       const isCertain = one.kind === 'view' || one.table === removal.table;
-      return statement > removal.statement && isCertain && reads(one, removal)
+      return statement !== undefined && isCertain && reads(one, removal)
         ? [{ statement, error: invalidTextError(removal, one) }]
         : [];
     });
-    return [...(reader ? [{ statement: removal.statement, error: unusableError(removal, reader) }] : []), ...again];
+    return [...(reader ? [{ statement: removal.statement, error: unusableError(removal, reader) }] : []), ...invalid];
   });
 }
 
-/** The statements that create an object again with the text that it had before. */
-function unchangedCreations(operations: readonly MigrationOperation[]): ReadonlyMap<string, number> {
-  const dropped = new Map<string, string>();
-  const created = new Map<string, number>();
+/** The statements that drop an object, and create it again with the text that it had before. */
+interface CreatedAgain {
+  readonly dropped: number;
+  readonly created: number;
+}
+
+function unchangedCreations(operations: readonly MigrationOperation[]): ReadonlyMap<string, readonly CreatedAgain[]> {
+  const dropped = new Map<string, { readonly at: number; readonly was: string }>();
+  const again = new Map<string, readonly CreatedAgain[]>();
   for (const [index, operation] of operations.entries()) {
     if (operation.type !== 'dropObject' && operation.type !== 'createObject') continue;
     const key = `${operation.kind}/${nameInTable(operation)}`;
-    if (operation.type === 'dropObject') dropped.set(key, operation.was);
-    else if (dropped.get(key) === operation.definition) created.set(key, index);
+    const last = dropped.get(key);
+    if (operation.type === 'dropObject') dropped.set(key, { at: index, was: operation.was });
+    else if (last?.was === operation.definition)
+      again.set(key, [...(again.get(key) ?? []), { dropped: last.at, created: index }]);
   }
-  return created;
+  return again;
 }
 
 interface ReplacedView {
@@ -121,30 +121,6 @@ function removalsOf(
     default:
       return [];
   }
-}
-
-async function readReaders(exec: ExecSql): Promise<readonly Reader[]> {
-  const rows = await rowsOf(
-    exec,
-    `SELECT 'view' AS kind, v.table_name AS name, v.view_definition AS text, NULL AS t, DATABASE() AS db
-  FROM information_schema.views v WHERE v.table_schema = DATABASE()
-UNION ALL SELECT 'trigger', g.trigger_name, g.action_statement, g.event_object_table, DATABASE()
-  FROM information_schema.triggers g WHERE g.trigger_schema = DATABASE()
-UNION ALL SELECT LOWER(r.routine_type), r.routine_name, r.routine_definition, NULL, DATABASE()
-  FROM information_schema.routines r WHERE r.routine_schema = DATABASE() AND r.routine_type IN ('FUNCTION', 'PROCEDURE')
-UNION ALL SELECT 'event', e.event_name, e.event_definition, NULL, DATABASE()
-  FROM information_schema.events e WHERE e.event_schema = DATABASE() ORDER BY kind DESC, name`,
-  );
-  return rows.map(({ kind, name, text, t, db }) => ({
-    kind: String(kind) as ReaderKind,
-    name: String(name),
-    text: String(text ?? '')
-      .toLowerCase()
-      .replace(/'(?:[^'\\]|\\.|'')*'|\/\*.*?\*\/|(?:--\s|#)[^\n]*/gs, "''")
-      // A view names its own database with every table.
-      .replaceAll(`${quoteIdentifier(String(db)).toLowerCase()}.`, ''),
-    table: t === null || t === undefined ? undefined : String(t),
-  }));
 }
 
 function reads(reader: Reader, { table, column }: Removal): boolean {
