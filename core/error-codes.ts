@@ -178,7 +178,8 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   constraint_exists: 'Choose another name, or drop the existing constraint.',
   constraint_invalid: 'Name existing columns of matching types; write one SQL condition in a check.',
   rename_undecided: 'Use `renamedFrom`, `--rename table.old:new` or `--drop table.field`.',
-  options_cannot_change: 'Create a table with the new options and move the rows, or write a raw migration.',
+  options_cannot_change:
+    'Change them with a raw migration whose `makes` drops the table and creates it with the new options, or create a table under another name and move the rows.',
   not_supported: 'The message names an alternative, if the engine has one.',
   effect_differs: 'Correct the statement or its `makes`: the message lists the differences.',
   table_differs: 'Change the definition to match the existing table, or use another name.',

@@ -11,6 +11,7 @@ import type { JournalStep } from './history-table.ts';
 import type { MigrationRun } from './journal.ts';
 import { withoutKept } from './kept.ts';
 import { operationsOf, type PlannedMigration } from './planned-migration.ts';
+import { rememberEffect } from './remember-effect.ts';
 
 /** Whether a started step took effect, by its own check or by the catalog compared with the model before and after. */
 export async function stepOutcome(
@@ -24,8 +25,13 @@ export async function stepOutcome(
   const [operation] = operations;
   if (!operation) return 'unknown';
   const check = step.statements.at(-1)?.check;
-  if (check !== undefined) return (await connection.query(check)).length > 0 ? 'done' : 'not done';
   const names = modelOperations(operations, run.target.dialect.name).flatMap(affectedCollections);
+  if (check !== undefined) {
+    const isDone = (await connection.query(check)).length > 0;
+    const models = isDone && operation.type === 'raw' ? await modelsAround(run, planned, first, merged) : undefined;
+    if (models) await rememberEffect(run, { names, ...models });
+    return isDone ? 'done' : 'not done';
+  }
   if (operation.type === 'raw' && names.length === 0) return 'unknown';
   const models = await modelsAround(run, planned, first, merged);
   if (!models) return 'unknown';
@@ -33,6 +39,7 @@ export async function stepOutcome(
   const found = withoutUnknownReferences(await connection.introspect(names), new Map([...after, ...before]));
   if (await matches(connection, found, after, names)) return 'done';
   if (await matches(connection, found, before, names)) return 'not done';
+  if (operation.type === 'raw') return (await rememberEffect(run, { names, before, after })) ? 'done' : 'unknown';
   if (operation.type !== 'createIndex' && operation.type !== 'dropIndex') return 'unknown';
   // Whatever else of the table was changed by hand, the index is there or not.
   const index = withIndexOf(found, operation, found);

@@ -3,9 +3,10 @@ import type { Segment } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import { describeDifferences } from '../schema/diff.ts';
 import type { SchemaModel } from '../schema/model.ts';
-import { drift, withoutUnknownReferences } from './drift.ts';
+import { withoutUnknownReferences } from './drift.ts';
 import type { MigrationRun } from './journal.ts';
 import { operationsOfStep, type PlannedMigration, verifiableCollections } from './planned-migration.ts';
+import { effectDifferences, type RawEffect, rememberEffect } from './remember-effect.ts';
 import { modelsAround } from './step-outcome.ts';
 
 /**
@@ -37,10 +38,8 @@ export async function withVerification(
 export async function assertEffect(run: MigrationRun, planned: PlannedMigration, step: number): Promise<void> {
   const effect = await expectedEffect(run, planned, step);
   if (!effect) return;
-  const { connection } = run.target;
-  const found = withoutUnknownReferences(await connection.introspect(effect.names), effect.after);
-  const differences = await drift(connection, effect.expected, found);
-  if (differences.length > 0) throw differsError(differences);
+  const differences = await effectDifferences(run.target.connection, effect);
+  if (differences.length > 0 && !(await rememberEffect(run, effect))) throw differsError(differences);
 }
 
 function differsError(differences: readonly string[]): SvcError {
@@ -51,9 +50,7 @@ function differsError(differences: readonly string[]): SvcError {
   });
 }
 
-interface ExpectedEffect {
-  readonly names: readonly string[];
-  readonly after: SchemaModel;
+interface ExpectedEffect extends RawEffect {
   /** The part of `after` with these names. */
   readonly expected: SchemaModel;
 }
@@ -69,5 +66,5 @@ async function expectedEffect(
   const models = names.size > 0 ? await modelsAround(run, planned, first, count) : undefined;
   if (!models) return undefined;
   const expected = new Map([...models.after].filter(([name]) => names.has(name)));
-  return { names: [...names], after: models.after, expected };
+  return { names: [...names], ...models, expected };
 }

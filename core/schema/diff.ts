@@ -81,7 +81,9 @@ function assertOptionsUnchanged({ before, after }: CollectionPair, names: NameMa
   if (isDeepStrictEqual(renameOptions(before, names), after.options)) return;
   throw new SvcError('options_cannot_change', `The options of the table "${after.name}" cannot be changed.`, {
     why: `They are ${JSON.stringify(before.options)} and would become ${JSON.stringify(after.options)}.`,
-    next: ['Create a table with the new options under another name and move the rows, or write a raw migration.'],
+    next: [
+      'Change them with a raw migration whose `makes` drops the table and creates it with the new options, or create a table under another name and move the rows.',
+    ],
   });
 }
 
