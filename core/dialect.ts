@@ -1,6 +1,6 @@
 import type { Json } from './json.ts';
 import type { AnyRecordDefinition, RecordDefinition, RecordStore, RecordWrite } from './records.ts';
-import type { DatabaseObject } from './schema/database-object.ts';
+import type { DatabaseObject, ObjectModel } from './schema/database-object.ts';
 import type { Collection, FieldType, ForeignKey, SchemaModel } from './schema/model.ts';
 import type { NameRules } from './schema/names.ts';
 import type { MigrationOperation, ObjectOperation, Operation } from './schema/operation.ts';
@@ -104,6 +104,11 @@ export interface ObjectRules<Step = unknown> {
   isReplacedInPlace(before: DatabaseObject, after: DatabaseObject): boolean;
   /** The place of an object that runs among others in the order of their creation, such as a trigger. */
   place?(object: DatabaseObject): ObjectPlace | undefined;
+  /** Throws `schema_invalid` for operations that the server would certainly refuse. The tables are those before them, the objects those after. */
+  assertAccepted?(
+    operations: readonly MigrationOperation[],
+    schema: { readonly objects: ObjectModel; readonly tables: SchemaModel },
+  ): void;
   /** Pure. Throws `migration_invalid` for a text that does not create this object. */
   compile(operation: ObjectOperation): readonly Statement<Step>[];
 }

@@ -120,7 +120,9 @@ function withObjects(
     if (needed && !before.has(objectKey(needed)) && !objects.has(objectKey(needed)))
       throw missingObject(objectFile(entry.db, dialect, needed), needed);
   }
-  return arrangeObjects(dialect.objects, operations, { before, after: objects, tables });
+  const arranged = arrangeObjects(dialect.objects, operations, { before, after: objects, tables });
+  if (options.database) dialect.objects.assertAccepted?.(arranged, { objects, tables });
+  return arranged;
 }
 
 const missingObject = ({ file, text }: NewFile, { kind, name }: DatabaseObject): SvcError =>

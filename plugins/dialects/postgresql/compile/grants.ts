@@ -31,6 +31,13 @@ const PREFIXES: Readonly<Record<string, string>> = {
   schema: 'schema ',
 };
 
+/** The name of the object with the privileges of another, without arguments; undefined if nobody can have any on it. */
+export function grantsName({ kind, name }: ObjectName): string | undefined {
+  if (/^(?:.*view|sequence|partition|inherited_table)$/.test(kind)) return name;
+  const prefix = PREFIXES[kind === 'aggregate' ? 'routine' : kind];
+  return prefix && `${prefix}${name.replace(/\(.*\)$/s, '')}`;
+}
+
 const KEYWORDS: ReadonlySet<string> = new Set([',', 'group', 'public']);
 
 /** What ALL means, by the word before the path. MAINTAIN is one of a table since PostgreSQL 17. */

@@ -4,6 +4,7 @@ import { type DatabaseObject, objectKey } from '../../../../core/schema/database
 import type { ReplaceObject } from '../../../../core/schema/operation.ts';
 import { assertCreates, type Creation, type ObjectName, orReplace } from '../../sql/objects.ts';
 import type { RawSql } from '../../sql/statement.ts';
+import { assertAccepted } from './assert-accepted.ts';
 import { enumLabels, renamedLabels } from './enum-labels.ts';
 import { quoteLiteral } from './literal.ts';
 import { pathIn, qualified, quoteIdentifier, relationOf } from './names.ts';
@@ -113,6 +114,7 @@ export const objects: ObjectRules<PostgresqlStep> = {
     if (isCallable(kind)) return signature(before.definition) === signature(after.definition);
     return !/view$|^text_search|^collation$/.test(kind);
   },
+  assertAccepted,
   compile(operation) {
     if (operation.type !== 'dropObject') assertCreatesObject(operation, operation.definition);
     if (isTableObject(operation.kind)) return compileTableObject(operation);
