@@ -48,6 +48,12 @@ async function follow(url: string, connect: () => Promise<Connection>): Promise<
   assert.match(await change(split), /REORGANIZE PARTITION `rest` INTO/);
   assert.deepEqual([await rowsOf('p2020'), await rowsOf('p2021'), await rowsOf('rest')], [1, 1, 1]);
 
+  // Rolled back, the rows are again where they were.
+  assertExit(await run('db', 'migrate', 'rollback'));
+  assert.deepEqual([await rowsOf('p2020'), await rowsOf('rest')], [1, 2]);
+  assertExit(await run('db', 'migrate'));
+  assert.equal(await rowsOf('p2021'), 1);
+
   const without = split.replace(/PARTITION `?p2020`?[^,]*,/, '');
   write(FILE, without);
   assertExit(await run('db', 'schema', 'generate'));

@@ -67,6 +67,16 @@ function listChanges(
   const isAtEnd = next.slice(next.length - added.length).every(({ key }) => !inBefore.has(key));
   const isRenewed = removed.some((one) => added.some((other) => sameName(one, other)));
   const table = quoteIdentifier(name);
+  const merged =
+    added.length === 0 && / partition by range\b/.test(before.method) ? mergedInto(was, removed) : undefined;
+  if (merged) {
+    return [
+      statement(
+        `ALTER TABLE ${table} REORGANIZE PARTITION ${names([...removed, merged])} INTO (${definitions([merged])})`,
+        reorganized(name, [...removed, merged], [merged]),
+      ),
+    ];
+  }
   if (isAtEnd && !isRenewed) {
     return [
       ...(removed.length === 0
@@ -103,6 +113,16 @@ function listChanges(
       reorganized(name, split, result),
     ),
   ];
+}
+
+/**
+ * The partition after those that are removed from between others: it takes their rows, which were there before they were split
+ * off it. Partitions at the start are old ones, dropped with their rows.
+ */
+function mergedInto(was: readonly Partition[], removed: readonly Partition[]): Partition | undefined {
+  const start = was.findIndex((one) => removed.includes(one));
+  const end = start + removed.length;
+  return start > 0 && was.slice(start, end).every((one) => removed.includes(one)) ? was[end] : undefined;
 }
 
 /** How it is found out whether it took effect: by a name that is new, or by one that is gone. */
