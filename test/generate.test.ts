@@ -184,16 +184,22 @@ test('generating a rename or a drop warns of objects that still name it', async 
   const unedited = async (tables: Declaration['tables'], options: Options) =>
     (await generateFrom(tables, { files, ...options })).flatMap((one) => one.unedited);
   assert.deepEqual(await unedited({ users: renamed }, { rename, objects: view('name') }), [
-    'view "v" names "users.name", which it renames; if it reads it: edit view/v.sql, delete this migration and generate again',
+    'view "v" names "users.name", which it renames; if it reads it: edit svc/database/objects/main/view/v.sql, delete this migration and generate again',
   ]);
   assert.deepEqual(await unedited({ users: renamed }, { rename, objects: view('title') }), []);
   assert.deepEqual(await unedited({ people: users }, { rename: ['users:people'], objects: view('age') }), [
-    'view "v" names the table "users", which it renames; if it reads it: edit view/v.sql, delete this migration and generate again',
+    'view "v" names the table "users", which it renames; if it reads it: edit svc/database/objects/main/view/v.sql, delete this migration and generate again',
   ]);
   assert.deepEqual(
     await unedited({ users: { id, name: 'string' } }, { drop: ['users.age'], objects: view('name') }),
     [],
   );
+  // The database may accept that.
+  const above = { kind: 'view', name: 'w', definition: 'CREATE VIEW w AS SELECT id FROM v' };
+  const both = filesOf(await generateFrom({ users }, { objects: objectModel([...view('name').values(), above]) }));
+  assert.deepEqual(await unedited({ users }, { files: both, objects: objectModel([above]) }), [
+    'view "w" names the view "v", which it drops; if it reads it: edit svc/database/objects/main/view/w.sql, delete this migration and generate again',
+  ]);
   // Another field has the name then.
   const swapped = { ...renamed, name: 'integer' } as const;
   assert.deepEqual(await unedited({ users: swapped }, { rename, objects: view('name') }), []);

@@ -75,7 +75,8 @@ export async function generate(options: GenerateOptions): Promise<GeneratedMigra
       newest = tag;
       const { statements, risks, rollbackRisks, ...content } = part;
       const migration = { tag, name: nameOfTag(tag), ...content, ...(contracts !== undefined && { contracts }) };
-      const unedited = uneditedObjects(part.up, options.objects ?? objectsFromFiles(files));
+      const fileOf = (object: DatabaseObject) => objectFile(entry.db, dialect, object).file;
+      const unedited = uneditedObjects(part.up, options.objects ?? objectsFromFiles(files), fileOf);
       return { file: migrationPath(entry.db, tag), migration, statements, risks, rollbackRisks, unedited };
     });
   const parts = (operations: readonly Operation[], model: SchemaModel, objects: ObjectModel) =>

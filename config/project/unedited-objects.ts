@@ -1,13 +1,17 @@
 import { containsWord } from '../../core/match-text.ts';
-import { nameInTable, type ObjectModel, objectKey } from '../../core/schema/database-object.ts';
+import { type DatabaseObject, nameInTable, type ObjectModel } from '../../core/schema/database-object.ts';
 import type { MigrationOperation } from '../../core/schema/operation.ts';
 import { PathWords, schemasIn } from '../../core/schema/path-words.ts';
 
 /**
- * Which objects still name a table or a field that the operations drop or rename. Their texts are not parsed: the name may
- * be that of something else.
+ * Which objects still name a table, a view or a field that the operations drop or rename. Their texts are not parsed: the name
+ * may be that of something else.
  */
-export function uneditedObjects(operations: readonly MigrationOperation[], objects: ObjectModel): readonly string[] {
+export function uneditedObjects(
+  operations: readonly MigrationOperation[],
+  objects: ObjectModel,
+  fileOf: (object: DatabaseObject) => string,
+): readonly string[] {
   const removals = removalsIn(operations);
   const paths = new PathWords(schemasIn([...objects.values()]));
   return [...objects.values()].flatMap((object) => {
@@ -20,16 +24,18 @@ export function uneditedObjects(operations: readonly MigrationOperation[], objec
       ({ table, field }) => namesTable(table) && (field === undefined || containsWord(object.definition, field)),
     );
     if (!found) return [];
-    const { table, field, change } = found;
-    const what = field === undefined ? `the table "${table}"` : `"${table}.${field}"`;
+    const { table, field, kind = 'table', change } = found;
+    const what = field === undefined ? `the ${kind} "${table}"` : `"${table}.${field}"`;
     return [
-      `${object.kind} "${nameInTable(object)}" names ${what}, which it ${change}; if it reads it: edit ${objectKey(object)}.sql, delete this migration and generate again`,
+      `${object.kind} "${nameInTable(object)}" names ${what}, which it ${change}; if it reads it: edit ${fileOf(object)}, delete this migration and generate again`,
     ];
   });
 }
 
 interface Removal {
+  /** Or a view. */
   readonly table: string;
+  readonly kind?: 'view';
   readonly field?: string;
   readonly change: 'drops' | 'renames';
 }
@@ -40,6 +46,12 @@ function removalsIn(operations: readonly MigrationOperation[]): readonly Removal
   const add = (removal: Removal) => removals.set(keyOf(removal), removal);
   for (const operation of operations) {
     switch (operation.type) {
+      case 'dropObject':
+        if (operation.kind.endsWith('view')) add({ table: operation.name, kind: 'view', change: 'drops' });
+        break;
+      case 'createObject':
+        removals.delete(keyOf({ table: operation.name }));
+        break;
       case 'dropCollection':
         add({ table: operation.collection, change: 'drops' });
         break;

@@ -1,5 +1,5 @@
 import { isObjectOperation } from '../schema/database-object.ts';
-import type { Collection, Field } from '../schema/model.ts';
+import type { Collection, Field, Index } from '../schema/model.ts';
 import type { LintMatch, LintRule, LintStep } from './rule.ts';
 
 /** What makes a schema slow or wrong later, on any engine. */
@@ -32,7 +32,7 @@ export const designRules: readonly LintRule[] = [
     impact: 'Every write maintains both, and queries need only one.',
     fix: 'Leave out the shorter one.',
     check: ({ operation, after }) => {
-      if (operation.type !== 'createIndex' || operation.native !== undefined || operation.unique) return [];
+      if (operation.type !== 'createIndex' || !isPlainIndex(operation) || operation.unique) return [];
       const table = after.get(operation.collection);
       const columns = operation.columns.map(columnKey);
       const [only, ...more] = operation.columns;
@@ -44,7 +44,7 @@ export const designRules: readonly LintRule[] = [
       const other = [...(table?.indexes.values() ?? [])].find(
         (index) =>
           index.name !== operation.index &&
-          index.native === undefined &&
+          isPlainIndex(index) &&
           columns.every((column, at) => index.columns[at] !== undefined && columnKey(index.columns[at]) === column),
       );
       return other
@@ -104,6 +104,10 @@ export const designRules: readonly LintRule[] = [
     },
   },
 ];
+
+/** Another index does not replace one with a filter, of another kind, or that deletes expired documents. */
+const isPlainIndex = ({ native, mongoOptions }: Pick<Index, 'native' | 'mongoOptions'>): boolean =>
+  native === undefined && mongoOptions === undefined;
 
 const columnKey = ({ name, order }: { readonly name: string; readonly order?: string }): string =>
   `${name} ${order?.toLowerCase() === 'desc' ? 'desc' : 'asc'}`;

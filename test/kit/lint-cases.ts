@@ -1,4 +1,4 @@
-import type { FieldChanges, MigrationOperation, NamedFieldDefinition } from '../../core/schema/operation.ts';
+import type { CreateIndex, FieldChanges, MigrationOperation, NamedFieldDefinition } from '../../core/schema/operation.ts';
 
 /** What a rule must find, and a form of the same change that nothing must be said about. */
 export interface LintCase {
@@ -66,7 +66,7 @@ const add = (field: NamedFieldDefinition): readonly MigrationOperation[] => [
 const table = (...fields: readonly NamedFieldDefinition[]): readonly MigrationOperation[] => [
   { type: 'createCollection', name: 'others', fields: [{ name: 'key', type: 'bigint', primaryKey: true }, ...fields] },
 ];
-const index = (collection: string, name: string, ...columns: readonly string[]): MigrationOperation => ({
+const index = (collection: string, name: string, ...columns: readonly string[]): CreateIndex => ({
   type: 'createIndex',
   collection,
   index: name,
@@ -595,6 +595,16 @@ export const LINT_CASES: readonly LintCase[] = [
     dialects: PG,
     bad: [concurrently(index('orders', 'orders_user_2', 'userId'))],
     good: [concurrently(index('orders', 'orders_code', 'code'))],
+  },
+  {
+    rule: 'SVC403',
+    dialects: ['mongodb'],
+    bad: [index('users', 'users_name_2', 'name', 'age'), index('users', 'users_name', 'name')],
+    good: [
+      index('users', 'users_name', 'name', 'age'),
+      { ...index('users', 'hashed', 'name'), mongoOptions: { key: { name: 'hashed' } } },
+      { ...index('users', 'some', 'name'), mongoOptions: { partialFilterExpression: { age: { $gt: 18 } } } },
+    ],
   },
   {
     rule: 'SVC404',
