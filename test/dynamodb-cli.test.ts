@@ -112,4 +112,51 @@ else {
       }),
     { timeoutMs: 180_000 },
   );
+
+  test(
+    'a protected table stops a migration before another is dropped; pull names the limit of an index',
+    () =>
+      onProject(async ({ svc, schema }, url) => {
+        const connection = await dynamodb.connect(url, {});
+        const create = (TableName: string, more: object) =>
+          connection.query(
+            JSON.stringify({
+              CreateTable: {
+                TableName,
+                BillingMode: 'PAY_PER_REQUEST',
+                AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
+                KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
+                ...more,
+              },
+            }),
+          );
+        await create('zebras', {
+          GlobalSecondaryIndexes: [
+            {
+              IndexName: 'again',
+              KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
+              Projection: { ProjectionType: 'ALL' },
+              OnDemandThroughput: { MaxReadRequestUnits: 5, MaxWriteRequestUnits: 5 },
+            },
+          ],
+        });
+        await create('mules', { DeletionProtectionEnabled: true });
+        await create('bears', {});
+        const pulled = assertExit(await svc('db', 'schema', 'pull'));
+        assert.match(pulled.stderr, /"zebras" has the index "again" with a limit on its on-demand throughput/);
+        assertExit(await svc('db', 'migrate', 'baseline'));
+        schema([{ db: 'main', tables: {} }]);
+        assertExit(await svc('db', 'schema', 'generate'));
+        const refused = await svc('db', 'migrate', '--allow-destructive');
+        assert.match(refused.stderr, /"mules" is protected against deletion/);
+        assert.doesNotMatch(refused.stderr, /half-way/);
+        assert.deepEqual([...(await connection.introspect()).keys()].sort(), ['bears', 'mules', 'zebras']);
+        const unprotected = { TableName: 'mules', DeletionProtectionEnabled: false };
+        await connection.query(JSON.stringify({ UpdateTable: unprotected }));
+        assertExit(await svc('db', 'migrate', '--allow-destructive'));
+        assert.equal((await connection.introspect()).size, 0);
+        await connection.close();
+      }),
+    { timeoutMs: 180_000 },
+  );
 }

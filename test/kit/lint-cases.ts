@@ -1,4 +1,9 @@
-import type { CreateIndex, FieldChanges, MigrationOperation, NamedFieldDefinition } from '../../core/schema/operation.ts';
+import type {
+  CreateIndex,
+  FieldChanges,
+  MigrationOperation,
+  NamedFieldDefinition,
+} from '../../core/schema/operation.ts';
 
 /** What a rule must find, and a form of the same change that nothing must be said about. */
 export interface LintCase {

@@ -111,6 +111,12 @@ export async function unsupportedObjects(client: DynamoClient, state: StateTable
     if (table.Replicas?.length)
       what.push(`has replicas in ${table.Replicas.map(({ RegionName }) => RegionName).join(', ')}`);
     if (table.OnDemandThroughput) what.push('has a limit on its on-demand throughput');
+    for (const { IndexName: index, OnDemandThroughput: limit, KeySchema: key = [] } of table.GlobalSecondaryIndexes ??
+      []) {
+      if (limit) what.push(`has the index "${index}" with a limit on its on-demand throughput`);
+      if (key.length > 2)
+        what.push(`has the index "${index}" with a key of ${key.length} attributes, which svc cannot create`);
+    }
     return what.map((one) => ({ collection, what: one }));
   });
 }

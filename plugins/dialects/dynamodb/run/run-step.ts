@@ -1,18 +1,16 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { isSvcError, SvcError } from '../../../../core/errors.ts';
-import { collectionFrom, entryRemoval, entryWrite, readEntry } from '../catalog/registry.ts';
+import { collectionFrom, entryWrite, readEntry } from '../catalog/registry.ts';
 import type { DynamoStep } from '../compile/step.ts';
-import { errorName, isNotFound } from '../connection/errors.ts';
-import { waitForTable } from '../connection/wait-for-table.ts';
 import { addedFieldCheck, assertItems, assertMovable, moveField } from '../data/move.ts';
 import { moveProgressId, progressRemoval } from '../data/resumable-scan.ts';
 import type { CreatePreflight } from './create-preflight.ts';
 import { createTable } from './create-table.ts';
+import { dropTable } from './drop-table.ts';
 import { createIndex, dropIndex } from './indexes.ts';
 import { runRawRequest } from './raw-request.ts';
-import { type RunContext, requireTable, sendChange } from './run-context.ts';
+import { type RunContext, requireTable } from './run-context.ts';
 
 /** Runs a step. Returns the registry writes that the next fenced transaction must include. */
 export async function runStep(
@@ -75,37 +73,4 @@ async function registerTable(
     });
   }
   return [entryWrite(state, table, definition), progressRemoval(state, moveProgressId(table))];
-}
-
-const RETRY_MS = 100;
-
-/**
- * Deletes a table and waits until it is gone. Waits first until it is ACTIVE, as DeleteTable requires. Returns the
- * registry writes to commit next.
- */
-async function dropTable(context: RunContext, table: string): Promise<TransactWriteItem[]> {
-  const { client, state, assertLease } = context;
-  const name = client.table(table);
-  for (
-    let found = await waitForTable(client, name, assertLease);
-    found;
-    found = await waitForTable(client, name, assertLease)
-  ) {
-    if (found.DeletionProtectionEnabled) {
-      throw new SvcError('permission_denied', `The table "${table}" is protected against deletion.`, {
-        why: 'Its DeletionProtectionEnabled is true.',
-        next: [
-          `Remove the protection first: {"UpdateTable": {"TableName": "${table}", "DeletionProtectionEnabled": false}}`,
-        ],
-      });
-    }
-    try {
-      await sendChange(context, 'DeleteTable', { TableName: name });
-    } catch (error) {
-      // Already gone, or changed by another client.
-      if (!isNotFound(error) && errorName(error) !== 'ResourceInUseException') throw error;
-    }
-    await wait(RETRY_MS);
-  }
-  return [entryRemoval(state, table), progressRemoval(state, moveProgressId(table))];
 }

@@ -6,6 +6,7 @@ import type { DynamoSegment } from '../compile/step.ts';
 import { toSvcError } from '../connection/errors.ts';
 import { MAX_WRITES, writeRecords } from '../records/record-writes.ts';
 import { CreatePreflights } from './create-preflight.ts';
+import { assertDroppable } from './drop-table.ts';
 import type { RunContext } from './run-context.ts';
 import { runStep } from './run-step.ts';
 
@@ -44,6 +45,11 @@ export async function runSegments(
     written,
     failure: { statement, error: connectionLost(error), ...(rolledBack && { rolledBack }) },
   });
+  try {
+    await assertDroppable(context, segments);
+  } catch (error) {
+    return failure(error, undefined, true);
+  }
   for (const [at, segment] of segments.entries()) {
     if (observer?.shouldContinue(at) === false) break;
     for (const [index, statement] of segment.statements.entries()) {
