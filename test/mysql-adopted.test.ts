@@ -58,6 +58,23 @@ for (const engine of committingEngines) {
       assert.match(String(row?.['Create Table']), /`comment_date` datetime DEFAULT '0000-00-00 00:00:00'/);
     }));
 
+  it('what runs with other settings than those of svc is in a warning', () =>
+    engine.withUrl(async (url, connect) => {
+      const { connection } = await connect();
+      await connection.query(`CREATE TABLE log (id int PRIMARY KEY); SET sql_mode = 'STRICT_ALL_TABLES,PIPES_AS_CONCAT';
+        CREATE PROCEDURE joined() SELECT 'a' || 'b'; SET sql_mode = 'STRICT_ALL_TABLES'; SET time_zone = '+02:00';
+        CREATE EVENT berlin ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' DO DELETE FROM log; SET time_zone = '+00:00';
+        CREATE EVENT utc ON SCHEDULE EVERY 1 DAY DO DELETE FROM log`);
+      const { warnings } = json(assertExit(await project({ main: url }).svc('db', 'schema', 'pull', '--json')));
+      const said = warnings.filter((line: string) => /sql_mode|time zone/.test(line));
+      assert.equal(said.length, 2, said.join('\n'));
+      for (const one of [
+        /procedure joined, which was made with another sql_mode/,
+        /event berlin, whose times.*\+02:00/,
+      ])
+        assert.ok(said.some((line: string) => one.test(line)));
+    }));
+
   it('a change keeps a descending key, a default of bytes, and the history of rows', () =>
     engine.withUrl(async (url, connect) => {
       const { connection } = await connect();

@@ -83,4 +83,6 @@ UNION ALL SELECT NULL, CONCAT('has the ', kind, ' ', name, ', which was made wit
   UNION ALL SELECT 'trigger', trigger_name, sql_mode FROM information_schema.triggers WHERE trigger_schema = DATABASE()
   UNION ALL SELECT 'event', event_name, sql_mode FROM information_schema.events WHERE event_schema = DATABASE()) made
 WHERE sql_mode REGEXP 'ANSI_QUOTES|PIPES_AS_CONCAT|NO_BACKSLASH_ESCAPES|HIGH_NOT_PRECEDENCE|IGNORE_SPACE' OR sql_mode NOT LIKE '%STRICT%'
+UNION ALL SELECT NULL, CONCAT('has the event ', event_name, ', whose times are of the time zone ', time_zone, '; svc creates it with those of UTC')
+FROM information_schema.events WHERE event_schema = DATABASE() AND time_zone NOT IN ('+00:00', 'UTC') AND (time_zone <> 'SYSTEM' OR @@system_time_zone NOT IN ('UTC', 'GMT'))
 ORDER BY collection, what`;
