@@ -16,7 +16,9 @@ const RAN = raw('CREATE INDEX CONCURRENTLY first ON users (email)', { transactio
 const WRONG = raw('CREATE INDEX CONCURRENTLY second ON users (mail)', { transaction: false, check: 'SELECT false' });
 const RIGHT = raw('CREATE INDEX CONCURRENTLY second ON users (email)', { transaction: false, check: 'SELECT false' });
 
-const SLOW = raw('SELECT pg_sleep(0.3)', { transaction: false, check: 'SELECT false' });
+/** Runs as long as the table "shut" has a row. */
+const WAITS = 'DO $$ BEGIN WHILE EXISTS (SELECT FROM shut) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$';
+const SLOW = raw(WAITS, { transaction: false, check: 'SELECT false' });
 const UNDO = raw('DROP INDEX CONCURRENTLY first', { transaction: false, check: 'SELECT false' });
 const FIRST_ONLY = raw('SELECT 1', { transaction: false, check: 'SELECT false' });
 
@@ -123,14 +125,15 @@ testOnServer('a rollback that stopped half-way is retried, and the rest of the r
 
 /** Interrupts a command while its slow step runs, as Ctrl-C does. */
 async function interrupted(shop: AdviceProject, query: Query, ...args: readonly string[]): Promise<CommandResult> {
+  await query('CREATE TABLE IF NOT EXISTS shut (); INSERT INTO shut DEFAULT VALUES');
   const running = shop.fails('interrupted', ...args);
+  const slow = "query LIKE 'DO %shut%' AND state = 'active' AND datname = current_database()";
   await waitUntil(
-    async () =>
-      (await query("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND datname = current_database()"))
-        .length > 0,
+    async () => (await query(`SELECT FROM pg_stat_activity WHERE ${slow}`)).length > 0,
     'the slow step never started',
   );
   process.emit('SIGINT');
+  await query('DELETE FROM shut');
   return running;
 }
 
