@@ -20,7 +20,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'svc-channel-my-first': ['channel', 'my-first'],
   'svc-broker-my-first': ['broker', 'my-first', '--port', '7654'],
 };
-const SLOW = { timeoutMs: 180_000 };
+const SLOW = { timeoutMs: 600_000 };
 
 const cwd = folder();
 /** For what the suites of the packages create. */
