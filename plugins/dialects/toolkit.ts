@@ -9,6 +9,7 @@ export type {
   ChangeOfRead,
   Condition,
   LockOptions,
+  ObjectPlace,
   ObjectRules,
   PermissionProbe,
   PreflightFailure,
@@ -40,6 +41,7 @@ export {
 } from '../../core/records.ts';
 export { apply } from '../../core/schema/apply.ts';
 export { defineConstraint } from '../../core/schema/constraint.ts';
+export type { ObjectModel } from '../../core/schema/database-object.ts';
 export { applyFieldChanges } from '../../core/schema/define-field.ts';
 export { type Reference, referencesTo } from '../../core/schema/keys.ts';
 export { isExpression } from '../../core/schema/literal.ts';
