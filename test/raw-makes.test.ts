@@ -19,7 +19,7 @@ import { freshPrefix } from './kit/dynamodb.ts';
 import { sqlEngines } from './kit/engines.ts';
 import { definedInCode } from './kit/migrations.ts';
 import { freshMongo } from './kit/mongodb.ts';
-import { connectTarget } from './kit/target.ts';
+import { withFreshTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -60,16 +60,7 @@ async function documentEngine(
     name,
     dialect,
     missing: 'missing' in found ? found.missing : undefined,
-    async withTarget(body) {
-      const { url, drop } = await fresh('url' in found ? found.url : '');
-      const target = await connectTarget(dialect, url);
-      try {
-        await body(target);
-      } finally {
-        await target.connection.close();
-        await drop();
-      }
-    },
+    withTarget: async (body) => withFreshTarget(dialect, await fresh('url' in found ? found.url : ''), body),
     ...rest,
   };
 }

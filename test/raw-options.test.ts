@@ -15,7 +15,7 @@ import { freshKeyspace } from './kit/cassandra.ts';
 import { freshPrefix } from './kit/dynamodb.ts';
 import { definedInCode } from './kit/migrations.ts';
 import { freshMongo } from './kit/mongodb.ts';
-import { connectTarget } from './kit/target.ts';
+import { withFreshTarget } from './kit/target.ts';
 import { test } from './kit/test.ts';
 import { find } from './servers/find.ts';
 import { expectError } from './suites/expect-error.ts';
@@ -77,17 +77,7 @@ for (const [name, one] of Object.entries(CHANGES)) {
   const found = await find(name as keyof typeof CHANGES);
   const on = (what: string, body: (target: Target) => Promise<void>): void => {
     if ('missing' in found) test.skip(`${name}: ${what}`, found.missing);
-    else
-      test(`${name}: ${what}`, async () => {
-        const { url, drop } = await one.fresh(found.url);
-        const target = await connectTarget(dialect, url);
-        try {
-          await body(target);
-        } finally {
-          await target.connection.close();
-          await drop();
-        }
-      });
+    else test(`${name}: ${what}`, async () => withFreshTarget(dialect, await one.fresh(found.url), body));
   };
   const key = name === 'mongodb' ? { name: '_id', type: 'json' as const } : { name: 'id', type: 'string' as const };
   const table = (options: TableOptions) => ({

@@ -2,11 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Segment } from '../dialect.ts';
 import { SvcError } from '../errors.ts';
 import { describeDifferences } from '../schema/diff.ts';
-import type { SchemaModel } from '../schema/model.ts';
 import { withoutUnknownReferences } from './drift.ts';
 import type { MigrationRun } from './journal.ts';
 import { operationsOfStep, type PlannedMigration, verifiableCollections } from './planned-migration.ts';
-import { effectDifferences, type RawEffect, rememberEffect } from './remember-effect.ts';
+import { collectionsAfter, type ExpectedEffect, effectDifferences, rememberEffect } from './remember-effect.ts';
 import { modelsAround } from './step-outcome.ts';
 
 /**
@@ -22,8 +21,9 @@ export async function withVerification(
   const effect = await expectedEffect(run, planned, step);
   if (!effect) return segment;
   const { connection, dialect } = run.target;
-  const normal = await connection.normalize(effect.expected);
-  const accepted = [normal, dialect.normalize(effect.expected), await connection.normalize(normal)];
+  const expected = collectionsAfter(effect);
+  const normal = await connection.normalize(expected);
+  const accepted = [normal, dialect.normalize(expected), await connection.normalize(normal)];
   return {
     ...segment,
     async verify(introspect) {
@@ -50,21 +50,14 @@ function differsError(differences: readonly string[]): SvcError {
   });
 }
 
-interface ExpectedEffect extends RawEffect {
-  /** The part of `after` with these names. */
-  readonly expected: SchemaModel;
-}
-
 /** The collections that a step's raw statements make, after all of its operations. */
 async function expectedEffect(
   run: MigrationRun,
   planned: PlannedMigration,
   step: number,
 ): Promise<ExpectedEffect | undefined> {
-  const names = new Set(verifiableCollections(planned, step, run.target.dialect.name));
+  const names = [...new Set(verifiableCollections(planned, step, run.target.dialect.name))];
   const { first, count } = operationsOfStep(planned, step);
-  const models = names.size > 0 ? await modelsAround(run, planned, first, count) : undefined;
-  if (!models) return undefined;
-  const expected = new Map([...models.after].filter(([name]) => names.has(name)));
-  return { names: [...names], ...models, expected };
+  const models = names.length > 0 ? await modelsAround(run, planned, first, count) : undefined;
+  return models && { names, ...models };
 }

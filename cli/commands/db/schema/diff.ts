@@ -93,10 +93,11 @@ export default class Diff extends DatabaseCommand {
     const { dialect, project } = request;
     const [from, to] = [describeSource(request.from), describeSource(request.to)];
     const pair = await this.#read(reader, request);
-    const { rawMade, ...sides } = await this.#compared(withoutUnread(pair), project);
+    const unread = unreadKinds(pair);
+    const { rawMade, ...sides } = await this.#compared(withoutKinds(pair, unread), project);
     const notCompared = [
       ...rawMade,
-      ...unreadKinds(pair).map((kind) => `objects of the kind ${kind}, which the options of one side leave out`),
+      ...unread.map((kind) => `objects of the kind ${kind}, which the options of one side leave out`),
       ...[pair.from, pair.to].flatMap(({ unsupported = [] }, index) =>
         unsupported.map((one) => `${index === 0 ? from : to}: ${describeUnsupported(one)}`),
       ),
@@ -264,11 +265,10 @@ const unreadKinds = ({ from, to }: Pair): readonly string[] => [
   ),
 ];
 
-function withoutUnread(pair: Pair): Pair {
-  const unread = unreadKinds(pair);
+function withoutKinds(pair: Pair, kinds: readonly string[]): Pair {
   const without = (side: Schema): Schema => ({
     ...side,
-    objects: new Map([...side.objects].filter(([, { kind }]) => !unread.includes(kind))),
+    objects: new Map([...side.objects].filter(([, { kind }]) => !kinds.includes(kind))),
   });
   return { ...pair, from: without(pair.from), to: without(pair.to) };
 }

@@ -4,7 +4,7 @@ import type { SchemaModel } from '../../../../core/schema/model.ts';
 import type { MigrationOperation, Operation } from '../../../../core/schema/operation.ts';
 import { grantsName } from './grants.ts';
 import { pathIn } from './names.ts';
-import { wordsOf } from './routine-signature.ts';
+import { withoutParameters, wordsOf } from './routine-signature.ts';
 import { partsOf } from './statement-list.ts';
 
 /** Throws `schema_invalid` for operations that the server would certainly refuse. The tables are those before them, the objects those after. */
@@ -33,7 +33,7 @@ function assertGrantsOfSomething(operations: readonly MigrationOperation[], obje
     if (operation.type === 'renameCollection') gone.delete(operation.to);
   }
   for (const { kind, name } of objects.values()) {
-    const target = name.startsWith('function ') ? name.replace(/\(.*\)$/s, '') : name;
+    const target = name.startsWith('function ') ? withoutParameters(name) : name;
     if (kind !== 'grants' || !gone.has(target) || there.includes(target)) continue;
     throw refused(
       `grants/${name}.sql is about something that is dropped or renamed.`,

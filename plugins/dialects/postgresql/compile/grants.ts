@@ -2,6 +2,7 @@ import { SvcError } from '../../../../core/errors.ts';
 import { objectKey } from '../../../../core/schema/database-object.ts';
 import type { ObjectName } from '../../sql/objects.ts';
 import { pathIn } from './names.ts';
+import { withoutParameters } from './routine-signature.ts';
 
 type Words = readonly string[];
 
@@ -35,7 +36,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
 export function grantsName({ kind, name }: ObjectName): string | undefined {
   if (/^(?:.*view|sequence|partition|inherited_table)$/.test(kind)) return name;
   const prefix = PREFIXES[kind === 'aggregate' ? 'routine' : kind];
-  return prefix && `${prefix}${name.replace(/\(.*\)$/s, '')}`;
+  return prefix && `${prefix}${withoutParameters(name)}`;
 }
 
 const KEYWORDS: ReadonlySet<string> = new Set([',', 'group', 'public']);

@@ -1,6 +1,7 @@
 import { defineCollection } from '../../../../core/schema/define.ts';
 import type { Collection, Constraint, Field, SchemaModel } from '../../../../core/schema/model.ts';
 import type { Operation } from '../../../../core/schema/operation.ts';
+import { isIdentity } from './modify-field.ts';
 
 /** Locks of a key: its index and its constraint. */
 const KEY_LOCKS = 2;
@@ -32,16 +33,13 @@ function locksOfTable({ fields, indexes, constraints }: Collection): number {
   const keys = all.filter(({ unique }) => unique).length + (all.some(({ primaryKey }) => primaryKey) ? 1 : 0);
   const ofConstraints = [...constraints.values()].reduce((sum, one) => sum + locksOfConstraint(one), 0);
   const toast = all.some(mayBeLong) ? TOAST_LOCKS : 0;
-  return TABLE_LOCKS + keys * KEY_LOCKS + all.filter(hasSequence).length + toast + indexes.size + ofConstraints;
+  return TABLE_LOCKS + keys * KEY_LOCKS + all.filter(isIdentity).length + toast + indexes.size + ofConstraints;
 }
 
 function locksOfConstraint({ type }: Pick<Constraint, 'type'>): number {
   if (type === 'check') return 0;
   return type === 'foreignKey' ? 1 : KEY_LOCKS;
 }
-
-const hasSequence = ({ autoGenerate, type }: Field): boolean =>
-  autoGenerate === true && type !== 'uuid' && type !== 'string';
 
 const LONG_TYPES: ReadonlySet<string> = new Set(['text', 'json', 'enum', 'array', 'binary', 'blob']);
 

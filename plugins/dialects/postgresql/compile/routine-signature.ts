@@ -1,6 +1,9 @@
 import { wordsWithoutComments } from '../../sql/objects.ts';
 import { tokensWithPaths } from './tokens.ts';
 
+/** The name of a routine without its parameters; another name stays. */
+export const withoutParameters = (name: string): string => name.replace(/\(.*\)$/s, '');
+
 /** Without comments. A name with its schema is one word. */
 export const wordsOf = (definition: string): readonly string[] => wordsWithoutComments(tokensWithPaths(definition));
 

@@ -11,6 +11,7 @@ import { ofExtension } from '../catalog/catalog-rows.ts';
 import { memberName, modelName, NAMESPACES, relationName, type Schemas } from '../catalog/namespaces.ts';
 import { quoteLiteral } from '../compile/literal.ts';
 import { relationOf } from '../compile/names.ts';
+import { withoutParameters } from '../compile/routine-signature.ts';
 
 /** A table or a column that a statement drops or renames, under its name before the run. */
 interface Removal {
@@ -73,7 +74,7 @@ function removalsIn(operations: readonly MigrationOperation[]): {
     if (operation.type === 'raw') break;
     if (isObjectOperation(operation)) {
       const { kind, name } = operation;
-      if (operation.type !== 'createObject') change(`${kind}/${name.replace(/\(.*\)$/s, '')}`, statement);
+      if (operation.type !== 'createObject') change(`${kind}/${withoutParameters(name)}`, statement);
       continue;
     }
     if (operation.type !== 'createCollection') {
